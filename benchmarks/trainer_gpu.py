@@ -1,4 +1,4 @@
-"""What share of one GPU's peak the trainer uses (MFU), its stages compiled or not, and where the rest of a step goes.
+"""What share of one GPU's peak the trainer uses (MFU), its layers compiled or not, and where the rest of a step goes.
 
 The model is that of the recipe `single-gpu` (width 4096, bfloat16, master copies in single precision); a step is
 everything from the batch to changed weights, the gradients' clipping among them. Time that a GPU spends on kernels is
@@ -26,9 +26,8 @@ from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
 from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
-from fabrictune.trainer_probe.parallel.passes import CompiledPasses, Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
-from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.policies import POLICIES, Compilation
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -37,7 +36,7 @@ DEVICE = torch.device("cuda", 0)
 TakeStep = Callable[[], object]
 
 NUM_STEPS, WARM_UP_STEPS, PROFILED_STEPS = 10, 3, 2
-FORMS: Mapping[str, Callable[[Passes], Passes]] = {"eager": lambda passes: passes, "compiled": CompiledPasses}
+FORMS: Mapping[str, Compilation] = {"eager": "none", "compiled": "layers"}
 KINDS = (  # of kernels, by a pattern of their names; the first that is found
     ("attention", re.compile(r"flash|fmha|flex|attention", re.IGNORECASE)),
     ("products", re.compile(r"gemm|cutlass|nvjet|xmma|matmul", re.IGNORECASE)),
@@ -51,11 +50,11 @@ def benchmarks() -> list[dict[str, Any]]:
         print("  torch finds no GPU: nothing measured")
         return []
     recipe = load_recipe(find_recipe("single-gpu"))
-    return [row for form, passes_of in FORMS.items() for row in _measure(recipe, form, passes_of)]
+    return [row for form, compilation in FORMS.items() for row in _measure(recipe, form, compilation)]
 
 
-def _measure(recipe: Recipe, form: str, passes_of: Callable[[Passes], Passes]) -> Iterator[dict[str, Any]]:
-    take_step = _make_step(recipe, passes_of)
+def _measure(recipe: Recipe, form: str, compilation: Compilation) -> Iterator[dict[str, Any]]:
+    take_step = _make_step(recipe, compilation)
     for _ in range(WARM_UP_STEPS):
         take_step()
     took_s = [_time_s(take_step) for _ in range(NUM_STEPS)]
@@ -72,12 +71,12 @@ def _measure(recipe: Recipe, form: str, passes_of: Callable[[Passes], Passes]) -
     torch.cuda.empty_cache()
 
 
-def _make_step(recipe: Recipe, passes_of: Callable[[Passes], Passes]) -> TakeStep:
+def _make_step(recipe: Recipe, compilation: Compilation) -> TakeStep:
     layout = recipe.degrees.layout
     dtype: torch.dtype = getattr(torch, recipe.precision_name)
     comm = Comm(layout, Member(rank=0, plan=GroupPlan.of_layout(layout), process_groups={}, elapsed_s=0.0))
     trainer = ParallelTrainer(
-        recipe.model, recipe.degrees, comm, POLICIES[recipe.overlap], dtype, DEVICE, passes_of=passes_of
+        recipe.model, recipe.degrees, comm, POLICIES[recipe.overlap], dtype, DEVICE, compilation=compilation
     )
     optimizer = make_optimizer(trainer.shards, recipe.optimizer, comm)
     shape = (recipe.degrees.num_batches, recipe.degrees.batch_size, recipe.model.sequence + 1)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from fabrictune.foundation.layout import AXES, Axis
 
+Compilation = Literal["none", "layers"]  # what torch compiles
 Recompute = Literal["none", "selective", "full"]  # activations computed again in the backward pass
 
 

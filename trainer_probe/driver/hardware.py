@@ -1,5 +1,8 @@
 """The device of a rank: which it is, whether it is there, and the settings of its driver."""
 
+import importlib.util
+import os
+import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 def check_device(recipe: Recipe, local_rank: int = 0) -> None:
     """Raise UnavailableError without torch, or where the recipe needs a GPU and torch sees none for this rank."""
     require_extra("torch", extra="train", where="trainer")
+    check_compiler(recipe)
     if recipe.device == "cpu":
         return
     import torch
@@ -28,6 +32,22 @@ def check_device(recipe: Recipe, local_rank: int = 0) -> None:
                 next_step="start one rank per GPU, with a CUDA build of torch; or --set device=cpu",
             )
         )
+
+
+def check_compiler(recipe: Recipe) -> None:
+    """Raise UnavailableError where layers are to be compiled and what torch compiles with is missing here."""
+    if recipe.compile == "none":
+        return
+    compiler = os.environ.get("CXX", "g++")  # as torch chooses it
+    if recipe.device == "cpu" and shutil.which(compiler) is None:
+        found, remedy = f"no C++ compiler {compiler} on this machine", "install g++, or name another one in CXX"
+    elif recipe.device == "cuda" and importlib.util.find_spec("triton") is None:
+        found, remedy = "no Triton in this environment", "install triton, which CUDA builds of torch bring"
+    else:
+        return
+    raise UnavailableError(
+        Mistake(where=f"{recipe.name}: compile", found=found, next_step=f"{remedy}; or --set compile=none")
+    )
 
 
 def device_of(recipe: Recipe, local_rank: int = 0) -> "torch.device":

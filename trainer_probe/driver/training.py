@@ -70,6 +70,7 @@ class Training:
             self._hooks.passes_of,
             recipe.data_parallel,
             recipe.recompute,
+            recipe.compile,
         )
         self._optimizer = make_optimizer(self._trainer.shards, recipe.optimizer, comm)
         self._scale = LossScale.of(dtype)

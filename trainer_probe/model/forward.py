@@ -6,6 +6,7 @@ Shapes: P a rank's part of the sequence, S the whole, or a rank's tokens of one 
 batch, D width, V a rank's share of the vocabulary.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,6 +33,9 @@ def part_of(batch: MicroBatch, context: Context) -> MicroBatch:
     return MicroBatch(tokens_BS=context.take(batch.tokens_BS, 1), targets_BS=context.take(batch.targets_BS, 1))
 
 
+RunLayer = Callable[[Weights, int, torch.Tensor, str], torch.Tensor]  # layer, activations before it, tag
+
+
 def run_chunk(
     chunk: ChunkSpec,
     weights: Weights,
@@ -40,16 +44,19 @@ def run_chunk(
     x_PBD: torch.Tensor | None,
     tag: str,
     recompute: Recompute = "none",
+    run_one: RunLayer | None = None,
 ) -> torch.Tensor:
     """Return the activations after the chunk, P B D, or for the last chunk the loss summed over all tokens.
 
-    `x_PBD` are the activations before it; the first chunk takes the tokens instead.
+    `x_PBD` are the activations before it; the first chunk takes the tokens instead. `run_one` may take the place of
+    `run_layer`.
     """
     if x_PBD is None:
         assert chunk.is_first, "a later chunk takes activations"
         x_PBD = _embed(weights, operators, batch.tokens_BS, tag)
     for layer in chunk.layers:
-        run = partial(run_layer, chunk.model, weights, operators, layer)
+        whole = partial(run_layer, chunk.model, weights, operators, layer)
+        run = whole if run_one is None else partial(run_one, weights, layer)
         x_PBD = recomputed(run, tag, x_PBD) if recompute == "full" else run(x_PBD, tag)
     return _loss(chunk.model, weights, operators, x_PBD, batch.targets_BS, tag) if chunk.is_last else x_PBD
 

@@ -1,24 +1,19 @@
-"""Passes of a pipeline stage on a micro-batch, as written or compiled into one graph.
+"""Passes of a pipeline stage on a micro-batch.
 
-The executor takes them as functions, so that a compiler or a plan can replace the arithmetic behind them. A
-compiled graph joins small operations that would each read and write memory. It takes tensors and makes no requests, so
-only stages of a rank that is alone in its tensor-parallel group can be compiled.
-
-Source: Ansel et al., "PyTorch 2: faster machine learning through dynamic Python bytecode transformation and graph
-compilation", ASPLOS 2024.
+The executor takes them as functions, so that a plan or a data-parallel strategy can put its own around them.
 
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
-from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.forward import MicroBatch, RunLayer, run_chunk
 from fabrictune.trainer_probe.model.operators import Operators
 from fabrictune.trainer_probe.model.weights import Weights
 from fabrictune.trainer_probe.parallel.weight_products import KeptProducts, WeightProduct, add_gradients
@@ -52,11 +47,12 @@ class ChunkPasses:
     operators: Operators
     kept: KeptProducts | None = None  # where the operators keep products
     recompute: Recompute = "none"
+    run_one: RunLayer | None = None  # in place of a layer as written
     _waiting: deque[Sequence[WeightProduct]] = field(default_factory=deque, init=False, repr=False)
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         """Run the forward pass of the chunk."""
-        return run_chunk(self.chunk, self.weights, self.operators, batch, x_PBD, tag, self.recompute)
+        return run_chunk(self.chunk, self.weights, self.operators, batch, x_PBD, tag, self.recompute, self.run_one)
 
     def backward(
         self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
@@ -70,26 +66,3 @@ class ChunkPasses:
     def weight_gradients(self) -> None:
         """Add the oldest micro-batch's products."""
         add_gradients(self._waiting.popleft())
-
-
-class CompiledPasses:
-    """A stage's passes, compiled by one of torch's backends; the first micro-batch waits for the compiler."""
-
-    def __init__(self, passes: Passes, backend: str | Callable[..., Any] = "inductor") -> None:
-        self._passes = passes
-        self._forward = torch.compile(passes.forward, backend=backend, fullgraph=True, dynamic=False)
-
-    def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
-        """Run the stage by one graph for all micro-batches; without requests there are no tags."""
-        output: torch.Tensor = self._forward(batch, x_PBD, "")
-        return output
-
-    def backward(
-        self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
-    ) -> torch.Tensor | None:
-        """Run the backward pass of the graph."""
-        return self._passes.backward(x_PBD, output, gradient_PBD)
-
-    def weight_gradients(self) -> None:
-        """Add the oldest micro-batch's products."""
-        self._passes.weight_gradients()

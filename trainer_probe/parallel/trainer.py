@@ -21,6 +21,7 @@ from fabrictune.trainer_probe.model.forward import MicroBatch, part_of
 from fabrictune.trainer_probe.model.recomputation import RecomputedContext
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.parallel.compiled_layers import CompiledLayers
 from fabrictune.trainer_probe.parallel.deadlock_check import proved_programs
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
@@ -30,7 +31,7 @@ from fabrictune.trainer_probe.parallel.ring_attention import ring_pairs
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.parallel.weight_products import KeptProducts
-from fabrictune.trainer_probe.policies import OverlapPolicy, Recompute
+from fabrictune.trainer_probe.policies import Compilation, OverlapPolicy, Recompute
 
 CPU = torch.device("cpu")
 _DEFAULT = DataParallelSpec()
@@ -57,6 +58,7 @@ class ParallelTrainer:
         passes_of: Callable[[Passes], Passes] = lambda passes: passes,
         data_parallel: DataParallelSpec = _DEFAULT,
         recompute: Recompute = "none",
+        compilation: Compilation = "none",
     ) -> None:
         check_degrees(model, degrees)
         if mistakes := list(check_strategy(data_parallel, degrees)):
@@ -78,6 +80,7 @@ class ParallelTrainer:
         )
         if recompute == "selective":
             self._operators.context = RecomputedContext(self._operators.context)
+        compiled = CompiledLayers(model, self._operators) if compilation == "layers" else None
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
         part = model.sequence // (degrees.layout.cp * degrees.layout.tp)
         self._rank = PipelineRank(
@@ -94,6 +97,7 @@ class ParallelTrainer:
                                 operators=self._operators,
                                 kept=kept,
                                 recompute=recompute,
+                                run_one=compiled,
                             )
                         )
                     ),

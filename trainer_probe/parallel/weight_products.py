@@ -73,6 +73,7 @@ class RankAlone(SingleProcess):
         experts: ExpertOperators | None = None,
     ) -> None:
         super().__init__(context, experts)
+        self.is_plain = kept is None
         self._kept = kept
 
     def column_linear(

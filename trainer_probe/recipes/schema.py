@@ -23,7 +23,7 @@ from fabrictune.trainer_probe.model.table import DEFAULT_FAMILY, MODELS, PRESETS
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
-from fabrictune.trainer_probe.policies import Recompute
+from fabrictune.trainer_probe.policies import Compilation, Recompute
 
 MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
@@ -82,6 +82,9 @@ class Recipe:
     recompute: Recompute = field(
         default="none",
         metadata={"help": "activations computed again in backward passes: selective (attention) or full (layers)"},
+    )
+    compile: Compilation = field(
+        default="none", metadata={"help": "what torch compiles: layers, which needs a compiler where a rank runs"}
     )
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "optimizer and its settings"})
     schedule: LearningRateSchedule = field(

@@ -169,6 +169,7 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
             f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}{_hardware_flops(recipe, outcome)}, "
             f"{outcome['mfu_fraction']:.1%} MFU, {outcome['achievable_fraction']:.1%} of what products achieve",
+            *(["assumed: operations run one by one, as without compile"] if recipe.compile != "none" else []),
             f"assumed: {_format_flops(hardware.achieved_flops_per_s)}/s a GPU of "
             f"{_format_flops(hardware.peak_flops_per_s)}/s, memory {format_bytes(hardware.memory_bytes_per_s)}/s, "
             f"NVLink {format_rate(hardware.nvlink_rate_bps)}, NICs {format_rate(hardware.nic_rate_bps)}; "
