@@ -7,6 +7,7 @@ gradients of weights are a part. Left out: the embedding and the head, which mak
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fabrictune.trainer_probe.data_parallel.costs import check_strategy
 from fabrictune.trainer_probe.model.attention_costs import attention_flops
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.parallel.schedule import PassTimes, ScheduleName
@@ -42,11 +43,11 @@ def bubble_fraction(recipe: Recipe) -> float:
 
 
 def compare_schedules(recipe: Recipe) -> Iterator[ScheduleCosts]:
-    """Yield the costs of each schedule that the recipe's degrees allow; only the interleaved one has several chunks."""
+    """Yield the costs of each schedule that degrees and strategy allow; only the interleaved one has several chunks."""
     for name in SCHEDULES:
         virtual = recipe.degrees.virtual if name == "interleaved" else 1
         degrees = replace(recipe.degrees, schedule=name, virtual=virtual)
-        if any(SCHEDULES[name].mistakes(degrees.pipeline)):
+        if any(SCHEDULES[name].mistakes(degrees.pipeline)) or any(check_strategy(recipe.data_parallel, degrees)):
             continue
         other = replace(recipe, degrees=degrees)
         yield ScheduleCosts(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec, flops_per_token
@@ -86,6 +87,8 @@ def test_a_plan_compares_the_schedules_that_its_degrees_allow() -> None:
     assert found["interleaved"].bubble_fraction == 3 / 16
     assert found["zb-h1"].bubble_fraction == pytest.approx(1 / 8, rel=0.1)
     assert found["zb-h1"].activations_bytes == found["1f1b"].activations_bytes
+    whole = Recipe(name="play", model=MODEL, degrees=degrees, data_parallel=DataParallelSpec(strategy="zero3"))
+    assert "zb-h1" not in [row.schedule for row in compare_schedules(whole)], "which splits backward passes"
     one_chunk = Recipe(name="play", model=MODEL, degrees=replace(degrees, virtual=1))
     assert [row.schedule for row in compare_schedules(one_chunk)] == ["1f1b", "zb-h1"]
 
