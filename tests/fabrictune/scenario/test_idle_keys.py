@@ -98,6 +98,7 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     *((f"probe.{key}", value, {}, {"probe.interval": "10 us"}) for key, value in (
         ("ports", "all"), ("num_busiest", 2), ("all_flows", True), ("flows", [0]))),
     ("traffic.placement_seed", 5, {"traffic": JOB}, {"traffic": {**JOB, "placement": "random"}}),
+    ("traffic.layout.ep", 2, {"traffic": NEIGHBOURS}, {"traffic": {**NEIGHBOURS, "axes": ["edp"]}}),
     ("traffic.expansion.qp_use", "split", {"traffic": JOB},
      {"traffic": {**JOB, "expansion": {"qps_per_connection": 2}}}),
     *((f"traffic.expansion.{key}", value, {"traffic": NEIGHBOURS}, {"traffic": JOB}) for key, value in (
