@@ -1,7 +1,8 @@
 """Where a step's time goes, by arithmetic on the operations that the trainer dispatches; nothing is measured.
 
 The first table holds the plan of the 175B recipe against MegaScale's Table 2, row by row: the paper's step over the
-plan's, at rates measured on an A100. The second lists what stands between the trainer and 55 % MFU on H100s, with a
+plan's, at rates measured on an A100; once as the trainer is, and once with weights' products added to gradients in an
+operation of their own, since the paper does not say which it does. The second lists what stands between the trainer and 55 % MFU on H100s, with a
 400 Gbps NIC each: what each line takes of the step, and the MFU that is left with it and all lines above. No number is
 fitted; the rates are those of `trainer_probe.gpus`.
 
@@ -13,7 +14,6 @@ Run: `python -m benchmarks.studies.step_time`
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.units import PS_PER_S
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import Plan, make_plan
@@ -36,8 +36,11 @@ _RANKS_OF_A_REPLICA = 64
 
 
 def main() -> None:
-    """Print both tables."""
-    print("\n".join([*published_steps(TABLE_2), "", *step_lines(plan_175b(6144, 12288, h100()))]))
+    """Print both tables, line by line."""
+    for line in published_steps(TABLE_2):
+        print(line, flush=True)
+    print()
+    print("\n".join(step_lines(plan_175b(6144, 12288, h100()))))
 
 
 def h100() -> HardwareSpec:
@@ -45,21 +48,26 @@ def h100() -> HardwareSpec:
     return HardwareSpec.of_gpu("H100", nic_rate_bps=H100_NIC_BPS)
 
 
-def plan_175b(num_samples: int, num_gpus: int, hardware: HardwareSpec) -> Plan:
-    """Return the plan of the 175B recipe on a number of GPUs."""
+def plan_175b(num_samples: int, num_gpus: int, hardware: HardwareSpec, *, is_fused: bool = True) -> Plan:
+    """Return the plan of the 175B recipe on a number of GPUs, with or without gradients accumulated in products."""
     dp = num_gpus // _RANKS_OF_A_REPLICA
-    changes = {"degrees.layout.dp": dp, "degrees.num_batches": num_samples // dp}
+    changes = {
+        "degrees.layout.dp": dp,
+        "degrees.num_batches": num_samples // dp,
+        "data_parallel.gradient_accumulation_fusion": is_fused,
+    }
     return make_plan(load_recipe(find_recipe("175b"), changes), hardware)
 
 
 def published_steps(rows: Sequence[tuple[int, int, float]]) -> Iterator[str]:
     """Yield a table of the published steps and the planned ones."""
-    yield "| samples | GPUs | published step | planned step | ratio |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| samples | GPUs | published step | planned step | ratio | gradients added apart | ratio |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for num_samples, num_gpus, published_s in rows:
-        planned_s = plan_175b(num_samples, num_gpus, HardwareSpec()).at_best.step_ps / PS_PER_S
-        ratio = published_s / planned_s
-        yield f"| {num_samples:,} | {num_gpus:,} | {published_s:.2f} s | {planned_s:.3f} s | {ratio:.3f} |"
+        plans = [plan_175b(num_samples, num_gpus, HardwareSpec(), is_fused=is_fused) for is_fused in (True, False)]
+        planned_s = [plan.at_best.step_ps / PS_PER_S for plan in plans]
+        cells = [cell for step_s in planned_s for cell in (f"{step_s:.3f} s", f"{published_s / step_s:.3f}")]
+        yield f"| {num_samples:,} | {num_gpus:,} | {published_s:.2f} s | {' | '.join(cells)} |"
 
 
 def step_lines(plan: Plan) -> Iterator[str]:
@@ -99,11 +107,11 @@ def parts_of_step(plan: Plan) -> Iterator[tuple[str, float]]:
         yield f"{part} {operation}".strip(), duration_ps / PS_PER_S
     num_others, others_ps = len(traffic) - len(shown), traffic.total() - sum(duration_ps for _, duration_ps in shown)
     yield f"{max(num_others, 0)} other operations bound by memory", others_ps / PS_PER_S
-    exposed_ps = {axis: plan.exposed_ps(axis) for axis in AXES}
+    exposed_ps = {axis: plan.exposed_ps(axis) for axis in plan.trace.layout.axes}
     waiting_ps = plan.without_network.step_ps - plan.work_ps
     yield "bubble", waiting_ps / PS_PER_S
-    for axis in AXES:
-        yield f"exposed {axis}", exposed_ps[axis] / PS_PER_S
+    for axis, duration_ps in exposed_ps.items():
+        yield f"exposed {axis}", duration_ps / PS_PER_S
     together_ps = plan.at_best.step_ps - plan.without_network.step_ps - sum(exposed_ps.values())
     yield "exposed by axes together", together_ps / PS_PER_S
 
