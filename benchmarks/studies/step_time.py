@@ -2,9 +2,9 @@
 
 The first table holds the plan of the 175B recipe against MegaScale's Table 2, row by row: the paper's step over the
 plan's, at rates measured on an A100; once as the trainer is, and once with weights' products added to gradients in an
-operation of their own, since the paper does not say which it does. The second lists what stands between the trainer and 55 % MFU on H100s, with a
-400 Gbps NIC each: what each line takes of the step, and the MFU that is left with it and all lines above. No number is
-fitted; the rates are those of `trainer_probe.gpus`.
+operation of their own, since the paper does not say which it does. The second lists what stands between the trainer
+and 55 % MFU on H100s, with a 400 Gbps NIC each: what each line takes of the step, and the MFU that is left with it and
+all lines above. No number is fitted; the rates are those of `trainer_probe.gpus`.
 
 Source: MegaScale (NSDI'24), Table 2.
 

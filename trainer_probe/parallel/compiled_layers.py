@@ -1,9 +1,9 @@
 """Layers compiled by torch: operations that would each read and write memory become a few kernels.
 
 All layers of a kind are one graph, which takes a layer's weights by names that do not number it. A compiler traces
-arithmetic and no requests. So of a rank with others in its tensor-parallel group it compiles what lies between the
-operators (norms, attention, activation functions, sums), and leaves these as they are; likewise where a backward pass
-keeps products or computes attention again. A rank alone has one graph for the whole layer.
+arithmetic and no requests. So of a rank that shares products, a sequence or experts with others it compiles what lies
+between the operators (norms, attention, activation functions, sums), and leaves these as they are; likewise where a
+backward pass keeps products or computes attention again. A rank alone has one graph for the whole layer.
 
 Results differ from those of a layer as written by the rounding of joined operations, so compilation is a policy that a
 recipe chooses.
@@ -165,4 +165,5 @@ class _UntracedExperts(ExpertOperators):
 
 def _is_traced(operators: Operators) -> bool:
     """Return whether operators are tensor arithmetic alone, forward and backward."""
-    return isinstance(operators, RankAlone) and operators.is_plain and isinstance(operators.context, WholeContext)
+    has_all = isinstance(operators.context, WholeContext) and type(operators.experts) is ExpertOperators
+    return isinstance(operators, RankAlone) and operators.is_plain and has_all

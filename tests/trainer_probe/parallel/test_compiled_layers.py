@@ -9,6 +9,7 @@ import pytest
 
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec, StrategyName
 from fabrictune.trainer_probe.driver.hardware import check_device
 from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.model.llama import LlamaSpec
@@ -65,20 +66,32 @@ def make_batches(model: ModelSpec) -> list[MicroBatch]:
 
 
 def train(
-    model: ModelSpec, compilation: Compilation, recompute: Recompute = "none", schedule: ScheduleName | None = None
+    model: ModelSpec,
+    compilation: Compilation,
+    recompute: Recompute = "none",
+    schedule: ScheduleName | None = None,
+    strategy: StrategyName = "zero1",
 ) -> torch.Tensor:
     """Return the loss and all gradients of the second step."""
     degrees = Degrees(num_batches=2, batch_size=2, schedule=schedule)
     comm = Comm(ALONE, Member(rank=0, plan=GroupPlan.of_layout(ALONE), process_groups={}, elapsed_s=0.0))
-    trainer = ParallelTrainer(model, degrees, comm, POLICIES["none"], recompute=recompute, compilation=compilation)
-    (shard,) = trainer.shards
+    trainer = ParallelTrainer(
+        model,
+        degrees,
+        comm,
+        POLICIES["none"],
+        data_parallel=DataParallelSpec(strategy=strategy),
+        recompute=recompute,
+        compilation=compilation,
+    )
 
     def descend() -> None:
-        shard.values_E.sub_(shard.gradients_E)
+        for shard in trainer.shards:
+            shard.values_E.sub_(shard.gradients_E)
 
     trainer.run_step(0, make_batches(model), descend)
     loss = trainer.run_step(1, make_batches(model), lambda: None)
-    return torch.cat([loss[None], shard.gradients_E])
+    return torch.cat([loss[None], *(shard.gradients_E for shard in trainer.shards)])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -104,14 +117,32 @@ def test_other_policies_go_with_it(
     assert torch.equal(found, train(MODELS[name], "none", recompute, schedule))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_group_s_requests_are_those_without_a_graph(
-    name: str, use_backend: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("strategy", ["ddp", "zero2", "zero3"])
+@pytest.mark.parametrize("name", ["gpt", "moe"])
+def test_weights_come_and_go_around_graphs(
+    name: str, strategy: StrategyName, use_backend: Callable[[Any], None]
 ) -> None:
-    """Names, sizes and order, of the first of two tensor-parallel ranks; what carries nothing gathers zeros here."""
+    """Also those that ZeRO-3 gathers for each pass, which autograd has saved; traced forward and backward."""
+    use_backend("aot_eager")
+    found = train(MODELS[name], "layers", strategy=strategy)
+    assert torch.equal(found, train(MODELS[name], "none", strategy=strategy))
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        *((name, ParallelLayout(tp=2)) for name in MODELS),
+        ("gpt", ParallelLayout(cp=2)),
+        ("llama", ParallelLayout(cp=2)),
+        ("moe", ParallelLayout(dp=2, ep=2)),
+    ],
+)
+def test_a_group_s_requests_are_those_without_a_graph(
+    name: str, layout: ParallelLayout, use_backend: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, sizes and order, of the first rank; what carries nothing gathers zeros here."""
     monkeypatch.setattr(torch.Tensor, "new_empty", torch.Tensor.new_zeros)
     use_backend("eager")
-    layout = ParallelLayout(tp=2)
     requests = []
     for compilation in ("none", "layers"):
         with join_alone(layout, 0) as member:
