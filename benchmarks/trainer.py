@@ -1,8 +1,8 @@
 """Training over all three axes: ours beside torch's own, overlap beside none, and how long ranks take to start.
 
-Processes of one thread, single precision, AdamW; a step is everything from the batch to changed weights. Racers stand
-in the same processes and take steps in turn, barriers between, so that what else the machine does meets all of them;
-they are compared within a round.
+Each is compared as it is, and with layers compiled on both sides. Processes of one thread, single precision, AdamW; a
+step is everything from the batch to changed weights. Racers stand in the same processes and take steps in turn,
+barriers between, so that what else the machine does meets all of them; they are compared within a round.
 
 With fewer processor cores than ranks, another rank computes while one waits, so that overlap hides latencies and
 uneven ranks, and no bytes: copying them takes the same cores. A pipeline of as many ranks as there are cores shows
@@ -53,9 +53,11 @@ class Racer:
 
     block: Block
     policy: str = ""
+    is_compiled: bool = False
 
 
-TORCH = Racer(block="serial")
+TORCH, TORCH_COMPILED = Racer(block="serial"), Racer(block="serial", is_compiled=True)
+SERIAL_COMPILED = Racer(block="serial", policy="all", is_compiled=True)
 SERIAL, SERIAL_WAITING = Racer(block="serial", policy="all"), Racer(block="serial", policy="none")
 PARALLEL, PARALLEL_WAITING = Racer(block="parallel", policy="all"), Racer(block="parallel", policy="none")
 
@@ -65,6 +67,7 @@ def benchmarks() -> list[dict[str, Any]]:
     racers = (TORCH, SERIAL, SERIAL_WAITING, PARALLEL, PARALLEL_WAITING)
     return [
         *_all_axes(_race(ALL_AXES, racers)),
+        *_compiled(_race(ALL_AXES, (TORCH_COMPILED, SERIAL_COMPILED))),
         *_pipeline(_race(PIPELINE, (PARALLEL, PARALLEL_WAITING))),
         _row("start-of-8-ranks", np.array([_start_s() for _ in range(NUM_STARTS)]), "s"),
     ]
@@ -85,6 +88,12 @@ def _pipeline(took_s: Mapping[Racer, Rounds]) -> Iterator[dict[str, Any]]:
     yield _row("pp2.overlap-gain-parallel", _gain(took_s[PARALLEL], took_s[PARALLEL_WAITING]), "%")
 
 
+def _compiled(took_s: Mapping[Racer, Rounds]) -> Iterator[dict[str, Any]]:
+    yield _row(
+        "tp2-pp2-dp2.compiled-serial-over-compiled-torch", took_s[TORCH_COMPILED] / took_s[SERIAL_COMPILED], "times"
+    )
+
+
 def _gain(took_R: Rounds, waiting_R: Rounds) -> Rounds:
     """Return by how much a racer is faster than the other that waits, in percent."""
     return 100 * (waiting_R / took_R - 1)
@@ -100,7 +109,9 @@ def _run_rounds(degrees: Degrees, racers: Sequence[Racer], member: "Member") -> 
     """Run in the rank's own process."""
     import torch.distributed as dist
 
-    steps = [_make_ours(degrees, racer, member) if racer.policy else _make_torchs(degrees, member) for racer in racers]
+    steps = [
+        _make_ours(degrees, racer, member) if racer.policy else _make_torchs(degrees, racer, member) for racer in racers
+    ]
     took_s = np.zeros((len(racers), NUM_ROUNDS))
     for step in range(WARM_UP_STEPS):
         for take_step in steps:
@@ -124,11 +135,13 @@ def _make_ours(degrees: Degrees, racer: Racer, member: "Member") -> TakeStep:
     from fabrictune.trainer_probe.model.forward import MicroBatch
     from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
     from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
-    from fabrictune.trainer_probe.policies import POLICIES
+    from fabrictune.trainer_probe.policies import POLICIES, Compilation
 
     comm = Comm(degrees.layout, member)
     model = replace(MODEL, block=racer.block)
-    trainer = ParallelTrainer(model, degrees, comm, POLICIES[racer.policy], torch.float32)
+    compilation: Compilation = "layers" if racer.is_compiled else "none"
+    policy = POLICIES[racer.policy]
+    trainer = ParallelTrainer(model, degrees, comm, policy, torch.float32, compilation=compilation)
     optimizer = make_optimizer(trainer.shards, OPTIMIZER, comm)
 
     def take_step(step: int) -> None:
@@ -139,12 +152,12 @@ def _make_ours(degrees: Degrees, racer: Racer, member: "Member") -> TakeStep:
     return take_step
 
 
-def _make_torchs(degrees: Degrees, member: "Member") -> TakeStep:
+def _make_torchs(degrees: Degrees, racer: Racer, member: "Member") -> TakeStep:
     import torch
 
     from benchmarks.torch_native.trainer import TorchTrainer
 
-    trainer = TorchTrainer(replace(MODEL, block="serial"), degrees, torch.float32)
+    trainer = TorchTrainer(replace(MODEL, block=racer.block), degrees, torch.float32, is_compiled=racer.is_compiled)
     optimizer = torch.optim.AdamW(
         trainer.parameters(),
         LEARNING_RATE,

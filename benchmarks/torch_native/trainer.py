@@ -37,14 +37,18 @@ _LAYER_PLAN: dict[str, ParallelStyle] = {
 
 
 class TorchTrainer:
-    """Trains on the same samples, from the same first values, as `ParallelTrainer` with the serial block."""
+    """Trains on the same samples, from the same first values, as `ParallelTrainer` with the serial block.
 
-    def __init__(self, model: GptSpec, degrees: Degrees, dtype: torch.dtype) -> None:
+    Compiled, each layer is, as torchtitan does it.
+    """
+
+    def __init__(self, model: GptSpec, degrees: Degrees, dtype: torch.dtype, *, is_compiled: bool = False) -> None:
         layout, shape = degrees.layout, degrees.pipeline
         assert model.block == "serial", "the block that torch's modules are written for here"
         assert layout.order == ("tp", "dp", "pp"), "the mesh numbers ranks so"
         ranks = torch.arange(layout.world_size).view(layout.pp, layout.dp, layout.tp)
         self._mesh = DeviceMesh("cpu", ranks, mesh_dim_names=("pp", "dp", "tp"))
+        self._is_compiled = is_compiled
         place = self._mesh.get_local_rank("pp")
         self.chunks = [
             self._make_chunk(ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), dtype)
@@ -86,6 +90,9 @@ class TorchTrainer:
         chunk.load_state_dict(arrange(spec, make_weights(spec)))
         if self._mesh["tp"].size() > 1:
             _divide(chunk, self._mesh["tp"])
+        if self._is_compiled:
+            for layer in chunk.layers.values():
+                layer.compile(dynamic=False)
         if self._mesh["dp"].size() > 1:
             fully_shard(chunk, mesh=self._mesh["dp"], reshard_after_forward=False)
         return chunk

@@ -23,7 +23,7 @@ RATIOS = (  # of decision 0071, as the trainer is and with gradients added apart
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("row", "ratios"), zip(TABLE_2, RATIOS, strict=True))
+@pytest.mark.parametrize(("row", "ratios"), [*zip(TABLE_2, RATIOS, strict=True)])
 def test_a_published_step_takes_longer_than_the_plan(row: tuple[int, int, float], ratios: tuple[float, float]) -> None:
     """By what the decision says: a faster trainer has a shorter plan, and both are to be stated anew."""
     num_samples, num_gpus, published_s = row
