@@ -22,6 +22,7 @@ from tests.fuzz.damage import damaged
 from tests.fuzz.doors import FILE, OUT, Door
 from tests.patience import patience
 
+EMPTY = b" "  # damaged in place of a file without content
 MAX_CPU_S = 10.0  # of one input
 MAX_BYTES = 2**30  # of memory, of a process
 MAX_ADDRESSES = 2**33  # for the machine's sake
@@ -151,7 +152,7 @@ def _damaged_copy(door: Door, work: Path, chance: random.Random) -> Path:
     else:
         target = path
         shutil.copyfile(original, path)
-    target.write_bytes(damaged(target.read_bytes() or b" ", chance))
+    target.write_bytes(damaged(target.read_bytes() or EMPTY, chance))
     if not door.scenario:
         return path
     scenario = work / "scenario.yaml"
