@@ -17,11 +17,11 @@ from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.data_parallel.stage import Setting
 from fabrictune.trainer_probe.data_parallel.table import STRATEGIES
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
-from fabrictune.trainer_probe.model.forward import MicroBatch, part_of
+from fabrictune.trainer_probe.model.forward import MicroBatch, RunLayer, part_of
+from fabrictune.trainer_probe.model.operators import Operators
 from fabrictune.trainer_probe.model.recomputation import RecomputedContext
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.segments import Shard
-from fabrictune.trainer_probe.parallel.compiled_layers import CompiledLayers
 from fabrictune.trainer_probe.parallel.deadlock_check import proved_programs
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
@@ -80,7 +80,7 @@ class ParallelTrainer:
         )
         if recompute == "selective":
             self._operators.context = RecomputedContext(self._operators.context)
-        compiled = CompiledLayers(model, self._operators) if compilation == "layers" else None
+        compiled = _compiled_layers(model, self._operators) if compilation == "layers" else None
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
         part = model.sequence // (degrees.layout.cp * degrees.layout.tp)
         self._rank = PipelineRank(
@@ -156,3 +156,10 @@ class ParallelTrainer:
             before_first_forward=partial(self._order.before_first_forward, number),
             after_last_backward=partial(self._order.after_last_backward, number),
         )
+
+
+def _compiled_layers(model: ModelSpec, operators: Operators) -> RunLayer:
+    """Return compiled layers; what only looks at torch's compiler makes its cache folder, and takes a second."""
+    from fabrictune.trainer_probe.parallel.compiled_layers import CompiledLayers
+
+    return CompiledLayers(model, operators)

@@ -1,6 +1,8 @@
 """Layers as graphs, traced and differentiated as a compiler is given them, against the same without a graph."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,7 +31,7 @@ from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.parallel import trainer as trainer_module
+from fabrictune.trainer_probe.parallel import compiled_layers
 from fabrictune.trainer_probe.parallel.compiled_layers import CompiledLayers
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.planning.dry_run import join_alone
@@ -55,7 +57,7 @@ def use_backend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
     def use(backend: Any) -> None:
         torch._dynamo.reset()
-        monkeypatch.setattr(trainer_module, "CompiledLayers", partial(CompiledLayers, backend=backend))
+        monkeypatch.setattr(compiled_layers, "CompiledLayers", partial(CompiledLayers, backend=backend))
 
     return use
 
@@ -158,6 +160,12 @@ def test_a_group_s_requests_are_those_without_a_graph(
             trace = comm.trace()
             requests.append([trace.tag_N, *(getattr(trace, key).tolist() for key in ("operation_N", "bytes_N"))])
     assert requests[0] == requests[1]
+
+
+def test_what_compiles_nothing_leaves_the_compiler_alone() -> None:
+    """Its import takes a second of each rank's start, and makes a folder for its code."""
+    code = "import sys, fabrictune.trainer_probe.driver.loop; print('torch._inductor' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 @pytest.mark.slow
