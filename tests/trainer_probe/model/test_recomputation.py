@@ -35,7 +35,7 @@ from fabrictune.trainer_probe.planning.memory import stage_activation_bytes
 from fabrictune.trainer_probe.planning.plan import make_plan
 
 BATCH = 3
-NUMBERS_BYTES = 32  # of balance losses of two layers
+NUMBERS_BYTES = 64  # of balance losses of two layers, 32, and of a rank's four sums of routing, 8 each
 ALONE = ParallelLayout()
 SHAPE: dict[str, Any] = {"width": 16, "depth": 3, "num_heads": 4, "vocabulary": 12, "sequence": 8}
 GROUPED: dict[str, Any] = {**SHAPE, "num_key_value_heads": 2, "feed_forward_width": 12}
