@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.autograd.function import Function
 
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.weights import Capacity
 
 Compute = Callable[[torch.Tensor], torch.Tensor]
@@ -149,8 +150,7 @@ def balance_loss(routing: Routing, load_BX: torch.Tensor) -> torch.Tensor:
 
 def add_loss(x: torch.Tensor, loss: torch.Tensor, weight: float) -> torch.Tensor:
     """Return `x`; the backward pass adds the gradient of `weight` times a loss."""
-    result: torch.Tensor = _AddLoss.apply(x, loss, weight)  # type: ignore[no-untyped-call]  # by torch
-    return result
+    return apply(_AddLoss, x, loss, weight)
 
 
 def _by_sample(choice_SBK: torch.Tensor) -> torch.Tensor:
@@ -172,8 +172,7 @@ def _slots(choice_SBK: torch.Tensor, is_chosen_BCX: torch.Tensor, capacity: Capa
 
 def _take(x_RD: torch.Tensor, row_M: torch.Tensor, taken_to_RJ: torch.Tensor) -> torch.Tensor:
     """Return rows by number, M D, zero where there is none of that number; `taken_to_RJ` is the inverse."""
-    rows_MD: torch.Tensor = _TakeRows.apply(x_RD, row_M, taken_to_RJ)  # type: ignore[no-untyped-call]  # by torch
-    return rows_MD
+    return apply(_TakeRows, x_RD, row_M, taken_to_RJ)
 
 
 def _rows(x_RD: torch.Tensor, row_M: torch.Tensor) -> torch.Tensor:

@@ -15,6 +15,7 @@ import torch
 from torch.autograd.function import Function
 from torch.nn import functional
 
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.operators import at_least_single
 
 
@@ -32,8 +33,7 @@ def rms_norm(x_PBD: torch.Tensor, gain_D: torch.Tensor, epsilon: float) -> torch
     """Return x / sqrt(mean(x ** 2) + epsilon) * gain, with the mean in at least single precision."""
     if x_PBD.is_cuda:
         return functional.rms_norm(x_PBD, gain_D.shape, gain_D, epsilon)  # a fused kernel, which keeps as much
-    result_PBD: torch.Tensor = _RmsNorm.apply(x_PBD, gain_D, epsilon)  # type: ignore[no-untyped-call]  # by torch
-    return result_PBD
+    return apply(_RmsNorm, x_PBD, gain_D, epsilon)
 
 
 class _RmsNorm(Function):

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.autograd.function import Function
 
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.operators import Context
 
 AGAIN = "again"  # ends the tag of what is computed in the backward pass
@@ -26,8 +27,7 @@ Compute = Callable[..., torch.Tensor]  # takes tensors, and the tag of its reque
 
 def recomputed(compute: Compute, tag: str, *tensors: torch.Tensor) -> torch.Tensor:
     """Return `compute(*tensors, tag)`; the backward pass computes it again. One of the tensors requires a gradient."""
-    result: torch.Tensor = _Recomputed.apply(compute, tag, *tensors)  # type: ignore[no-untyped-call]  # by torch
-    return result
+    return apply(_Recomputed, compute, tag, *tensors)
 
 
 class RecomputedContext:

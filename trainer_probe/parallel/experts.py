@@ -24,11 +24,11 @@ import torch
 from torch.autograd.function import Function
 
 from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.experts import Compute, Dispatched, ExpertOperators, Routing, combine, dispatch
 from fabrictune.trainer_probe.model.weights import Capacity
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
 from fabrictune.trainer_probe.parallel.sequence import (
-    apply,
     features_to_sequence,
     gather_sequence,
     scatter_sequence,

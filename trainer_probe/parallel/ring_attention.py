@@ -27,6 +27,7 @@ from torch.autograd.function import Function
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model.attention import rotate
 from fabrictune.trainer_probe.model.attention_tiles import MergedAttention, MergedGradients, Tile
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.operators import at_least_single
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
@@ -63,10 +64,7 @@ class RingContext:
             place_S = self._places(key_SBGE.shape[0], key_SBGE.device)
             query, key_SBGE = rotate(query, base, place_S), rotate(key_SBGE, base, place_S)
         query_SBHE = query if query.dim() == key_SBGE.dim() else query.flatten(2, 3)
-        result_SBHE: torch.Tensor = _RingAttention.apply(  # type: ignore[no-untyped-call]  # by torch
-            query_SBHE, key_SBGE, value_SBGE, self, window, f"{tag}.ring"
-        )
-        return result_SBHE
+        return apply(_RingAttention, query_SBHE, key_SBGE, value_SBGE, self, window, f"{tag}.ring")
 
     def start_exchange(self, message: torch.Tensor, tag: str) -> Arrival:
         """Start to send a message to the next rank, and to receive one of its shape from the rank before."""

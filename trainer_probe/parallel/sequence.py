@@ -9,83 +9,53 @@ Source: Korthikanti et al., "Reducing activation recomputation in large transfor
 al., "DeepSpeed Ulysses", 2023, section 3.2 (parts of the sequence for parts of the features).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch.autograd.function import Function
 
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
+
+Move = Callable[[torch.Tensor, str], torch.Tensor]  # takes activations and the tag of its request
 
 
 def scatter_sequence(x_SBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
     """Return this part of the sum over ranks, P B D; backward the gradient is gathered."""
-    return apply(_ScatterSequence, x_SBD, group, tag)
+    return apply(_Moved, x_SBD, group.scatter, partial(_gather, group), tag)
 
 
 def gather_sequence(x_PBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
     """Return the whole sequence, S B D; backward the sum of the ranks' gradients is scattered."""
-    return apply(_GatherSequence, x_PBD, group, tag)
+    return apply(_Moved, x_PBD, partial(_gather, group), group.scatter, tag)
 
 
 def sequence_to_features(x_PBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
     """Return this rank's features of the whole sequence, S B E; backward the reverse."""
-    return apply(_SequenceToFeatures, x_PBD, group, tag)
+    return apply(_Moved, x_PBD, group.to_features, group.to_sequence, tag)
 
 
 def features_to_sequence(x_SBE: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
     """Return all features of this part of the sequence, P B D; backward the reverse."""
-    return apply(_FeaturesToSequence, x_SBE, group, tag)
+    return apply(_Moved, x_SBE, group.to_sequence, group.to_features, tag)
 
 
-def apply(function: type[Function], *arguments: Any) -> torch.Tensor:
-    """Call an autograd function; torch leaves `apply` untyped."""
-    result: torch.Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]
-    return result
+class _Moved(Function):
+    """Forward: one way. Backward: the gradient the other way."""
 
-
-class _ScatterSequence(Function):
     @staticmethod
-    def forward(ctx: Any, x_SBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
-        ctx.group, ctx.tag = group, tag
-        return group.scatter(x_SBD, f"{tag}.forward")
+    def forward(ctx: Any, x: torch.Tensor, there: Move, back: Move, tag: str) -> torch.Tensor:
+        ctx.back, ctx.tag = back, tag
+        return there(x, f"{tag}.forward")
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        whole_SBD, handle = ctx.group.gather(gradients[0], f"{ctx.tag}.backward")
-        handle.wait()
-        return whole_SBD, None, None
+        return ctx.back(gradients[0], f"{ctx.tag}.backward"), None, None, None
 
 
-class _GatherSequence(Function):
-    @staticmethod
-    def forward(ctx: Any, x_PBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
-        ctx.group, ctx.tag = group, tag
-        whole_SBD, handle = group.gather(x_PBD, f"{tag}.forward")
-        handle.wait()
-        return whole_SBD
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return ctx.group.scatter(gradients[0], f"{ctx.tag}.backward"), None, None
-
-
-class _SequenceToFeatures(Function):
-    @staticmethod
-    def forward(ctx: Any, x_PBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
-        ctx.group, ctx.tag = group, tag
-        return group.to_features(x_PBD, f"{tag}.forward")
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return ctx.group.to_sequence(gradients[0], f"{ctx.tag}.backward"), None, None
-
-
-class _FeaturesToSequence(Function):
-    @staticmethod
-    def forward(ctx: Any, x_SBE: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
-        ctx.group, ctx.tag = group, tag
-        return group.to_sequence(x_SBE, f"{tag}.forward")
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return ctx.group.to_features(gradients[0], f"{ctx.tag}.backward"), None, None
+def _gather(group: SequenceGroup, x_PBD: torch.Tensor, tag: str) -> torch.Tensor:
+    whole_SBD, handle = group.gather(x_PBD, tag)
+    handle.wait()
+    return whole_SBD

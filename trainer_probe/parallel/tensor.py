@@ -20,13 +20,14 @@ from torch.autograd.function import Function
 from torch.nn import functional
 
 from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.experts import ExpertOperators
 from fabrictune.trainer_probe.model.operators import Context, Operators, WholeContext, at_least_single
 from fabrictune.trainer_probe.parallel.experts import make_expert_operators
 from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
 from fabrictune.trainer_probe.parallel.ring_attention import RingContext
-from fabrictune.trainer_probe.parallel.sequence import apply, gather_sequence, scatter_sequence
+from fabrictune.trainer_probe.parallel.sequence import gather_sequence, scatter_sequence
 from fabrictune.trainer_probe.parallel.weight_products import (
     Factors,
     KeptProducts,

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.autograd.function import Function
 
+from fabrictune.trainer_probe.model.autograd import apply
 from fabrictune.trainer_probe.model.experts import ExpertOperators
 from fabrictune.trainer_probe.model.operators import Context, SingleProcess
 from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
@@ -82,7 +83,7 @@ class RankAlone(SingleProcess):
         """Return the product, S B O."""
         if self._kept is None and torch.compiler.is_compiling():
             return super().column_linear(x_PBD, weight_DO, bias_O, tag)
-        product: torch.Tensor = _Product.apply(x_PBD, weight_DO, self._kept)  # type: ignore[no-untyped-call]  # by torch
+        product = apply(_Product, x_PBD, weight_DO, self._kept)
         return product if bias_O is None else product + bias_O
 
     def row_linear(
