@@ -48,6 +48,26 @@ LENGTH_UNITS: Mapping[str, int] = {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6}  
 
 _SPELLINGS = {"Gb/s": "Gbps", "Mb/s": "Mbps", "Kb/s": "Kbps", "kbps": "Kbps", "Tb/s": "Tbps", "b/s": "bps"}
 _SPELLINGS |= {"kB": "KB", "\u00b5s": "us", "\u03bcs": "us"}
+_RATE_SPELLINGS: Mapping[str, str] = {  # as switches, drivers and datasheets write rates: 400G, 100GbE, 25 Gb/sec
+    f"{letter}{ending}": f"{letter.upper()}bps"
+    for letter in "MGTgt"
+    for ending in (
+        "",
+        "b",
+        "E",
+        "e",
+        "bE",
+        "be",
+        "bps",
+        "bit",
+        "bit/s",
+        "bits/s",
+        "bits/sec",
+        "b/s",
+        "b/sec",
+        "bit/sec",
+    )
+}
 _QUANTITY = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)\s*([^\s\d].*?)?\s*")
 _LONGEST = 100  # characters of a quantity
 
@@ -147,7 +167,8 @@ def _parse(text: str, units: Mapping[str, int], what: str, example: str, where: 
         _refuse(text, where, f"not a {what}", allowed=allowed)
     if match[2] is None:
         _refuse(text, where, f"a {what} needs its unit", allowed=allowed)
-    unit = _SPELLINGS.get(match[2], match[2])
+    spellings = _RATE_SPELLINGS if units is RATE_UNITS else {}
+    unit = spellings.get(match[2]) or _SPELLINGS.get(match[2], match[2])
     if unit not in units:
         _refuse(text, where, f"{match[2]!r} is no unit of {what}", allowed=allowed, nearest=nearest_name(unit, units))
     value = Fraction(match[1]) * units[unit]

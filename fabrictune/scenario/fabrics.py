@@ -19,6 +19,7 @@ from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.graphs import write_graphml
 from fabrictune.topology.importers import IMPORTERS, import_fabric
+from fabrictune.topology.link_overrides import LinkOverride, override_links
 
 WRITERS = {".json": write_fabric, ".graphml": write_graphml}
 
@@ -31,10 +32,22 @@ class FabricFile:
     format: str | None = field(
         default=None, metadata={"help": "by default recognised from the file", "one_of": tuple(IMPORTERS)}
     )
+    rate_bps: int | None = field(default=None, metadata={"help": "rate of every link, in place of the file's"})
+    cable_mm: int | None = field(default=None, metadata={"help": "length of every cable, in place of the file's"})
+    delay_ps: int | None = field(default=None, metadata={"help": "delay of every link, in place of a cable's"})
+    links: tuple[LinkOverride, ...] = field(default=(), metadata={"help": "the same between two tiers"})
 
     def __post_init__(self) -> None:
         if self.format is not None:
             require_one_of(self.format, tuple(IMPORTERS), where="format", what="format", error=InputError)
+        self.overrides()
+
+    def overrides(self) -> tuple[LinkOverride, ...]:
+        """Return what takes the place of the file's values, of all links first; raises InputError."""
+        of_all: tuple[LinkOverride, ...] = ()
+        if not self.rate_bps is self.cable_mm is self.delay_ps is None:
+            of_all = (LinkOverride(rate_bps=self.rate_bps, cable_mm=self.cable_mm, delay_ps=self.delay_ps),)
+        return (*of_all, *self.links)
 
 
 FABRIC_CHOICE = Choice("builder", {**{name: builder.spec for name, builder in BUILDERS.items()}, "file": FabricFile})
@@ -43,7 +56,8 @@ FABRIC_CHOICE = Choice("builder", {**{name: builder.spec for name, builder in BU
 def make_fabric(chosen: Chosen) -> Fabric:
     """Build or import a fabric; raises InputError."""
     if isinstance(chosen.spec, FabricFile):
-        return import_fabric([chosen.spec.file], chosen.spec.format)
+        imported = import_fabric([chosen.spec.file], chosen.spec.format)
+        return override_links(imported, chosen.spec.overrides(), where="fabric.links")
     _check_rates(chosen.spec)
     return BUILDERS[chosen.name].build(chosen.spec)
 

@@ -59,7 +59,6 @@ UNITS = {
 }
 CONNECTED = ("connected", "active", "installed")
 
-_SHORT_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])(?:b?E|b)?", re.IGNORECASE)  # 400G, 400GE, 400GbE
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
@@ -182,9 +181,7 @@ class _Reader:
 
     def _rate_bps(self, cells: CablingRow, where: str) -> int | None:
         text = cells.get("rate", "")
-        if short := _SHORT_RATE.fullmatch(text):
-            text = f"{short[1]} {short[2].upper()}bps"
-        elif _NUMBER.fullmatch(text):
+        if _NUMBER.fullmatch(text):
             text = f"{text} {self.unit_of['rate']}".strip()
         return self._quantity(parse_link_rate_bps, text, where)
 

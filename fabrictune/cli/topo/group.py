@@ -9,10 +9,12 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.rules import print_rules, site_rules
+from fabrictune.cli.topo.overrides import override_options
 from fabrictune.cli.topo.probe import probe
 
 if TYPE_CHECKING:
     from fabrictune.topology.fabric import Fabric
+    from fabrictune.topology.link_overrides import LinkOverride
 
 topo = CommandGroup(name="topo", help="Import, build, show, check, compare and probe fabrics.")
 
@@ -27,9 +29,16 @@ links_option = click.option("--links", is_flag=True, help="List every link as we
 @topo.command("import")
 @files_argument
 @format_option
+@override_options
 @out_option
 @json_option
-def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | None, as_json: bool) -> None:
+def import_files(
+    files: tuple[Path, ...],
+    file_format: str | None,
+    overrides: "list[LinkOverride]",
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Read files that describe a network, or folders of them, as one fabric.
 
     \b
@@ -40,11 +49,13 @@ def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | N
     Example:
       fabrictune topo import lab.clab.yml --out lab.json
       fabrictune topo import leaf1.config_db.json spine1.config_db.json
+      fabrictune topo import lab.clab.yml --rate 400G --rate 0-1=200G --cable 30m --out lab.json
     """
     from fabrictune.topology.importers import import_fabric
+    from fabrictune.topology.link_overrides import override_links
 
     _check(out)
-    fabric = import_fabric(files, file_format)
+    fabric = override_links(import_fabric(files, file_format), overrides, where="TIERS")
     _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
 

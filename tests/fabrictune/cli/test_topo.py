@@ -178,3 +178,36 @@ def test_what_is_known_of_the_files_travels_with_the_saved_fabric(
     assert run(["topo", "validate", f"again-{saved}", "--fail-on", "never", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert (again["notes"], again["findings"]) == (read["notes"], read["findings"])
+
+
+@pytest.mark.usefixtures("dates")
+def test_an_import_takes_rates_and_cables_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """By tier after all; the fabric's own file keeps what was replaced as notes."""
+    command = ["topo", "import", "friday.csv", "--rate", "0-1=200G", "--rate", "800 Gbps", "--cable", "3m"]
+    assert run([*command, "--out", "lab.json"]) == 0
+    notes = [
+        "note: links without a cable length, taken as 10 m: 3",
+        "note: rate of 3 links overridden: 800 Gbps in place of 400 Gbps (2), 100 Gbps (1)",
+        "note: delay of 3 links overridden: 15 ns in place of 50 ns",
+        "note: rate of 3 links between tiers 0 and 1 overridden: 200 Gbps in place of 800 Gbps",
+    ]
+    assert capsys.readouterr().out.splitlines()[-4:] == notes
+    assert run(["topo", "show", "lab.json"]) == 0
+    assert capsys.readouterr().out.splitlines()[-4:] == notes
+
+
+@pytest.mark.usefixtures("dates")
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--rate", "01=4G", "--rate: '01=4G'\n  allowed: two tiers and a value, 0 for hosts: 0-1=200G"),
+        ("--cable", "3", "--cable: '3': a length needs its unit"),
+        ("--delay", "4-5=3us", "TIERS: no link between tiers 4 and 5\n  allowed: [0, 1]"),
+    ],
+)
+def test_an_override_that_cannot_be_is_refused(
+    option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with what is allowed."""
+    assert run(["topo", "import", "friday.csv", option, value]) == 2
+    assert capsys.readouterr().err.startswith(message)
