@@ -1,19 +1,21 @@
 """Routing of tokens to experts: choice, slots of a fixed number, and the way there and back.
 
-Each expert has as many slots for a sample as its capacity; a choice takes the next free slot of its expert, in the
-order of tokens, and is dropped where there is none. Counted by samples and in that order, what is dropped depends
-neither on the layout nor on later tokens. Shapes are fixed, so nothing waits for a device to know them, and rows are
-taken by index in both passes, so that no sum depends on an order.
+Each sample is one group of consecutive tokens, or several. An expert has as many slots for a group as its capacity; a
+choice takes the next free slot of its expert, in the order of tokens, and is dropped where there is none. Counted by
+groups and in that order, what is dropped depends neither on the layout nor on later tokens. Shapes are fixed, so
+nothing waits for a device to know them, and rows are taken by index in both passes, so that no sum depends on an order.
 
-Shapes: P a rank's part of the sequence, S the whole, B batch, D width, X experts, K choices of a token, C slots of an
-expert for a sample, N = B C, M = X N all slots, R rows, J rows that one row is taken to.
+Shapes: P a rank's part of the sequence, S the whole (of a rank of cp, its tokens), B batch, D width, X experts, K
+choices of a token, G groups of a sequence, L choices of a group, C slots of an expert for a group, N = G B C, M = X N
+all slots, U spans of tokens, R rows, J rows that one row is taken to.
 
 Source: Shazeer et al., "Outrageously large neural networks: the sparsely-gated mixture-of-experts layer", 2017; Fedus
-et al., "Switch transformers", 2021, section 2.2 (capacity, balance loss); Jiang et al., "Mixtral of experts", 2024,
-section 2.1 (gates over the chosen); DeepSeek-AI, "DeepSeek-V3 technical report", 2024, equations 17 to 20 (loss by
-samples).
+et al., "Switch transformers", 2021, section 2.2 (capacity, balance loss); Lepikhin et al., "GShard", 2021, section 2.2
+(groups of tokens); Jiang et al., "Mixtral of experts", 2024, section 2.1 (gates over the chosen); DeepSeek-AI,
+"DeepSeek-V3 technical report", 2024, equations 17 to 20 (loss by samples).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +46,7 @@ class Dispatched:
     slot_SBK: torch.Tensor  # of each choice; M where it was dropped
     choice_M: torch.Tensor  # in each slot, S B K flat; S * B * K where it is empty
     gate_SBK: torch.Tensor
-    load_BX: torch.Tensor  # each expert's share of a sample's choices, dropped ones included
+    load_GBX: torch.Tensor  # each expert's share of a group's choices, dropped ones included
 
 
 class RoutingSums:
@@ -85,6 +87,7 @@ class ExpertOperators:
 
     def __init__(self) -> None:
         self.loss_weight = 1.0  # of a balance loss, as of the cross entropy of a token
+        self.place = 0  # of this rank's part in the sequence that is dispatched
         self.sums = RoutingSums()
 
     def run(
@@ -101,7 +104,7 @@ class ExpertOperators:
         self, x_PBD: torch.Tensor, routing: Routing, dispatched: Dispatched, coefficient: float
     ) -> torch.Tensor:
         """Return the activations; the backward pass adds the gradient of the balance loss of this rank's tokens."""
-        loss = balance_loss(routing, dispatched.load_BX)
+        loss = balance_loss(routing, dispatched, self.place)
         self.sums.add(loss, routing, dispatched)
         return add_loss(x_PBD, coefficient * loss, self.loss_weight)
 
@@ -117,9 +120,10 @@ def route(logits_PBX: torch.Tensor, num_choices: int) -> Routing:
 def dispatch(x_SBD: torch.Tensor, choice_SBK: torch.Tensor, gate_SBK: torch.Tensor, capacity: Capacity) -> Dispatched:
     """Return the tokens in the slots of all experts."""
     num_tokens, num_choices = x_SBD.shape[:2].numel(), choice_SBK.numel()
-    is_chosen_BCX = _by_sample(choice_SBK)[..., None] == torch.arange(capacity.num_experts, device=x_SBD.device)
-    slot_SBK = _slots(choice_SBK, is_chosen_BCX, capacity)
-    num_slots = capacity.num_experts * choice_SBK.shape[1] * capacity.num_slots
+    choice_GBL = _by_group(choice_SBK, capacity)
+    is_chosen_GBLX = choice_GBL[..., None] == torch.arange(capacity.num_experts, device=x_SBD.device)
+    slot_SBK = _in_sequence(_slots(choice_GBL, is_chosen_GBLX, capacity), choice_SBK.shape[2])
+    num_slots = capacity.num_experts * choice_GBL.shape[:2].numel() * capacity.num_slots
     choice_M1 = choice_SBK.new_full((num_slots + 1,), num_choices)  # the last slot takes what is dropped
     choice_M1.scatter_(0, slot_SBK.flatten(), torch.arange(num_choices, device=x_SBD.device))
     choice_M = choice_M1[:-1]
@@ -130,7 +134,7 @@ def dispatch(x_SBD: torch.Tensor, choice_SBK: torch.Tensor, gate_SBK: torch.Tens
         slot_SBK=slot_SBK,
         choice_M=choice_M,
         gate_SBK=gate_SBK,
-        load_BX=is_chosen_BCX.sum(1) / is_chosen_BCX.shape[1],
+        load_GBX=is_chosen_GBLX.sum(2, dtype=gate_SBK.dtype) / is_chosen_GBLX.shape[2],
     )
 
 
@@ -142,10 +146,17 @@ def combine(results_XND: torch.Tensor, dispatched: Dispatched) -> torch.Tensor:
     return (rows_RD.view(*slot_SBK.shape, -1) * gate_SBK[..., None]).sum(2)
 
 
-def balance_loss(routing: Routing, load_BX: torch.Tensor) -> torch.Tensor:
-    """Return X times the sum over experts of load and probability, for a rank's tokens: 1 a token if all are equal."""
-    probability_BX = routing.probability_PBX.sum(0)
-    return load_BX.shape[1] * (load_BX.to(probability_BX.dtype) * probability_BX).sum()
+def balance_loss(routing: Routing, dispatched: Dispatched, place: int = 0) -> torch.Tensor:
+    """Return X times the sum over experts of load and probability, for a rank's tokens: 1 a token if all are equal.
+
+    The tokens are the part at `place` of the sequence that was dispatched; each counts with the load of its group.
+    """
+    probability_PBX, load_GBX = routing.probability_PBX, dispatched.load_GBX
+    num_tokens, group_size = len(probability_PBX), len(dispatched.slot_SBK) // len(load_GBX)
+    span = math.gcd(num_tokens, group_size)  # of tokens that are of one group
+    probability_UBX = probability_PBX.view(-1, span, *probability_PBX.shape[1:]).sum(1)
+    first_U = place * num_tokens + span * torch.arange(len(probability_UBX), device=load_GBX.device)
+    return load_GBX.shape[2] * (load_GBX[first_U // group_size] * probability_UBX).sum()
 
 
 def add_loss(x: torch.Tensor, loss: torch.Tensor, weight: float) -> torch.Tensor:
@@ -153,21 +164,24 @@ def add_loss(x: torch.Tensor, loss: torch.Tensor, weight: float) -> torch.Tensor
     return apply(_AddLoss, x, loss, weight)
 
 
-def _by_sample(choice_SBK: torch.Tensor) -> torch.Tensor:
-    """Return the choices of each sample in order of tokens, B S*K."""
-    return choice_SBK.transpose(0, 1).flatten(1)
+def _by_group(choice_SBK: torch.Tensor, capacity: Capacity) -> torch.Tensor:
+    """Return the choices of each group in order of tokens, G B L."""
+    return choice_SBK.view(-1, capacity.num_tokens, *choice_SBK.shape[1:]).transpose(1, 2).flatten(2)
 
 
-def _slots(choice_SBK: torch.Tensor, is_chosen_BCX: torch.Tensor, capacity: Capacity) -> torch.Tensor:
-    """Return each choice's slot, or the number of all slots where its expert has no free one."""
-    num_samples = choice_SBK.shape[1]
-    expert_BC = _by_sample(choice_SBK)
-    number_BC = (is_chosen_BCX.cumsum(1) * is_chosen_BCX).sum(-1) - 1
-    sample_B1 = torch.arange(num_samples, device=choice_SBK.device)[:, None]
-    slot_BC = (expert_BC * num_samples + sample_B1) * capacity.num_slots + number_BC
-    all_slots = capacity.num_experts * num_samples * capacity.num_slots
-    slot_BC = slot_BC.masked_fill(number_BC >= capacity.num_slots, all_slots)
-    return slot_BC.view(num_samples, choice_SBK.shape[0], -1).transpose(0, 1).contiguous()
+def _in_sequence(number_GBL: torch.Tensor, num_choices: int) -> torch.Tensor:
+    """Return a number of each choice in the order of the sequence, S B K."""
+    return number_GBL.view(*number_GBL.shape[:2], -1, num_choices).transpose(1, 2).flatten(0, 1).contiguous()
+
+
+def _slots(choice_GBL: torch.Tensor, is_chosen_GBLX: torch.Tensor, capacity: Capacity) -> torch.Tensor:
+    """Return each choice's slot, G B L, or the number of all slots where its expert has no free one."""
+    num_groups = choice_GBL.shape[:2].numel()
+    number_GBL = (is_chosen_GBLX.cumsum(2) * is_chosen_GBLX).sum(-1) - 1
+    group_GB1 = torch.arange(num_groups, device=choice_GBL.device).view(*choice_GBL.shape[:2], 1)
+    slot_GBL = (choice_GBL * num_groups + group_GB1) * capacity.num_slots + number_GBL
+    all_slots = capacity.num_experts * num_groups * capacity.num_slots
+    return slot_GBL.masked_fill(number_GBL >= capacity.num_slots, all_slots)
 
 
 def _take(x_RD: torch.Tensor, row_M: torch.Tensor, taken_to_RJ: torch.Tensor) -> torch.Tensor:

@@ -38,7 +38,6 @@ class MoeSpec(LlamaSpec):
     """Mixture of experts: Llama's attention, and a few of several experts for each token."""
 
     family: ClassVar[str] = "moe"
-    shares_sequences: ClassVar[bool] = False  # slots of experts are dealt over a whole sequence
 
     num_experts: int = field(
         default=8, metadata={"help": "experts of a layer, each with `feed_forward_width` features"}
@@ -46,7 +45,10 @@ class MoeSpec(LlamaSpec):
     num_choices: int = field(default=2, metadata={"help": "experts of a token (top-k)"})
     capacity_factor: float | None = field(
         default=1.25,
-        metadata={"help": "slots of all experts over a sample's choices; further ones are dropped, without it none"},
+        metadata={"help": "slots of all experts over a group's choices; further ones are dropped, without it none"},
+    )
+    token_groups: int = field(
+        default=1, metadata={"help": "groups of consecutive tokens of a sample, each with slots of its own"}
     )
     balance_coefficient: float = field(default=0.01, metadata={"help": "of the balance loss beside cross entropy"})
 
@@ -56,12 +58,18 @@ class MoeSpec(LlamaSpec):
         return self.num_experts
 
     @property
+    def num_token_groups(self) -> int:
+        """Groups of a sample's tokens, over each of which slots are dealt."""
+        return self.token_groups
+
+    @property
     def capacity(self) -> Capacity:
-        """Experts, and their slots for a sample."""
-        most = self.sequence
+        """Experts, and their slots for a group of tokens."""
+        num_tokens = self.sequence // self.token_groups
+        most = num_tokens
         if self.capacity_factor is not None:
-            most = math.ceil(self.capacity_factor * self.num_choices * self.sequence / self.num_experts)
-        return Capacity(num_experts=self.num_experts, num_slots=min(self.sequence, most))
+            most = math.ceil(self.capacity_factor * self.num_choices * num_tokens / self.num_experts)
+        return Capacity(num_experts=self.num_experts, num_slots=min(num_tokens, most), num_tokens=num_tokens)
 
     def sublayers(self, layer: int) -> Mapping[str, Sublayer]:
         """Return attention and the experts; all layers are alike."""
@@ -70,7 +78,13 @@ class MoeSpec(LlamaSpec):
     def mistakes(self) -> Iterator[Mistake]:
         """Return what is wrong with the keys."""
         yield from super().mistakes()
-        yield from not_positive(self, ("num_experts", "num_choices"))
+        yield from not_positive(self, ("num_experts", "num_choices", "token_groups"))
+        if self.token_groups > 1 and self.sequence % self.token_groups:
+            yield Mistake(
+                where="model.token_groups",
+                found=str(self.token_groups),
+                allowed=f"a divisor of sequence {self.sequence}",
+            )
         if self.num_choices > self.num_experts >= 1:
             yield Mistake(
                 where="model.num_choices",
@@ -166,7 +180,7 @@ class Experts(Sublayer):
         """Return the operations with all slots, of which some are empty."""
         spec, capacity = self.spec, self.spec.capacity
         slots = capacity.num_experts * capacity.num_slots
-        return 2 * spec.width * spec.num_experts + slots * self._expert_flops() / spec.sequence
+        return 2 * spec.width * spec.num_experts + slots * self._expert_flops() / capacity.num_tokens
 
     def volumes(self, share: Share) -> Volumes:
         """Return the tokens' way to the experts and back, both again for gradients; choices and gates.
@@ -200,7 +214,7 @@ class Experts(Sublayer):
         return (
             spec.norm.kept_bytes(share)
             + share.part * of_token
-            + share.batch_size * spec.num_experts * share.sum_bytes  # loads
+            + self._num_loads(share) * spec.num_experts * share.sum_bytes
             + slots * (spec.width + hidden) * number_bytes
             + choices * (width + 1) * number_bytes  # results and gates
             + (choices + slots + 1) * ID_BYTES  # the way there and back
@@ -215,9 +229,15 @@ class Experts(Sublayer):
         return 0
 
     def _rows(self, share: Share) -> tuple[int, int]:
-        """Return the choices of a micro-batch's tokens, and the slots of its samples, which are as many as a rank's."""
-        slots = self.spec.capacity.num_experts * self.spec.capacity.num_slots
-        return share.tokens * self.spec.num_choices, slots * share.batch_size
+        """Return the choices of a micro-batch's tokens, and the slots of its groups, which are as many as a rank's."""
+        capacity = self.spec.capacity
+        slots = capacity.num_experts * capacity.num_slots
+        return share.tokens * self.spec.num_choices, slots * (share.tokens // capacity.num_tokens)
+
+    def _num_loads(self, share: Share) -> int:
+        """Return the spans of tokens, of one group each, for which a rank keeps the experts' loads."""
+        part = share.sequence // share.tp
+        return share.batch_size * part // math.gcd(part, self.spec.capacity.num_tokens)
 
     def _expert_flops(self) -> int:
         return 2 * (GATE_AND_UP + 1) * self.spec.width * self.spec.feed_forward_width

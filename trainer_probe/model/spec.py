@@ -42,7 +42,6 @@ class ModelSpec(ABC):
 
     family: ClassVar[str]  # its name in the table of models
     split_keys: ClassVar[tuple[str, ...]] = ("num_heads", "vocabulary")  # which the ranks of tp divide
-    shares_sequences: ClassVar[bool] = True  # whether the ranks of cp may divide its sequences
     techniques: ClassVar[tuple[Technique, ...]] = ()
 
     width: int = field(default=256, metadata={"help": "features of a token between layers (h)"})
@@ -63,6 +62,11 @@ class ModelSpec(ABC):
     @property
     def num_divided_experts(self) -> int | None:
         """Experts of a layer, which ranks may divide; None where there are none."""
+        return None
+
+    @property
+    def num_token_groups(self) -> int | None:
+        """Groups of a sample's tokens of which each is on one rank of cp; None where any division will do."""
         return None
 
     @property

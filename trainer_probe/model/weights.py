@@ -69,7 +69,8 @@ def normal_weight(
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """Experts of a layer, and the slots that each has for a sample."""
+    """Experts of a layer, the slots that each has for a group of tokens, and the consecutive tokens of a group."""
 
     num_experts: int
     num_slots: int
+    num_tokens: int

@@ -49,7 +49,7 @@ def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
     """Raise InputError with all degrees that do not divide the model."""
     mistakes = [
         *_not_positive(degrees),
-        *_unshared_sequences(model, degrees),
+        *_divided_token_groups(model, degrees),
         *_undivided_by_expert_ranks(model, degrees),
         *_undivided_by_tensor_ranks(model, degrees),
         *_undivided_by_context_ranks(model, degrees),
@@ -66,11 +66,16 @@ def _not_positive(degrees: Degrees) -> Iterable[Mistake]:
             yield Mistake(where=name, found=str(value), allowed="1 or more")
 
 
-def _unshared_sequences(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
-    layout, next_step = degrees.layout, "raise tp, dp or pp instead"
-    if layout.cp > 1 and not model.shares_sequences:
-        allowed = f"1 for model.family {model.family}, whose experts take tokens of whole sequences"
-        yield Mistake(where="layout.cp", found=f"cp {layout.cp}", allowed=allowed, next_step=next_step)
+def _divided_token_groups(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+    """Yield where a chunk of a sequence, of which a rank of cp has two, is no whole number of groups of tokens."""
+    num_chunks, num_groups = 2 * degrees.layout.cp, model.num_token_groups
+    if degrees.layout.cp > 1 and num_groups is not None and num_groups % num_chunks:
+        yield Mistake(
+            where="model.token_groups",
+            found=str(num_groups),
+            allowed=f"a multiple of {num_chunks}, 2 times cp {degrees.layout.cp}, as experts have slots for each group",
+            next_step=f"set model.token_groups to {num_chunks}, in every layout that is to compute the same",
+        )
 
 
 def _undivided_by_expert_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:

@@ -51,6 +51,7 @@ class TensorParallelExperts(ExpertOperators):
 
     def __init__(self, group: SequenceGroup) -> None:
         super().__init__()
+        self.place = group.place
         self._group = group
 
     def run(
@@ -106,6 +107,7 @@ class ExpertParallel(ExpertOperators):
 
     def __init__(self, group: ExpertGroup, num_chunks: int) -> None:
         super().__init__()
+        self.place = group.tensor_group.place
         self._group, self._num_chunks = group, num_chunks
 
     def run(

@@ -81,21 +81,23 @@ def llama_layer(spec: LlamaSpec, own: Tensors, x_BSD: torch.Tensor) -> torch.Ten
 
 
 def moe_layer(added: list[torch.Tensor], spec: MoeSpec, own: Tensors, x_BSD: torch.Tensor) -> torch.Tensor:
-    """Attention, then the experts of each token; a sample's choice beyond an expert's capacity is skipped."""
+    """Attention, then the experts of each token; a group's choice beyond an expert's capacity is skipped."""
     x_BSD = x_BSD + llama_attention(spec, own, rms_norm(spec, own, "attention.norm", x_BSD))
     normal = rms_norm(spec, own, "experts.norm", x_BSD)
     rows = []
     for sample in normal:
         probability_SX = (sample @ own["experts.router.weight"]).softmax(-1)
-        used = [0] * spec.num_experts
-        wanted = [0] * spec.num_experts
+        group_size = spec.sequence // spec.token_groups
+        wanted = torch.zeros(spec.token_groups, spec.num_experts, dtype=torch.float64)
         for place in range(spec.sequence):
+            if place % group_size == 0:
+                used = [0] * spec.num_experts
             probability_X = probability_SX[place]
             order = probability_X.argsort(descending=True)
             chosen = order.tolist()[: spec.num_choices]
             row = torch.zeros_like(sample[place])
             for expert in chosen:
-                wanted[expert] += 1
+                wanted[place // group_size, expert] += 1
                 if used[expert] < spec.capacity.num_slots:
                     used[expert] += 1
                     gate, up = own["experts.input.weight"][expert].unbind(1)
@@ -103,10 +105,8 @@ def moe_layer(added: list[torch.Tensor], spec: MoeSpec, own: Tensors, x_BSD: tor
                     share = probability_X[expert] / probability_X[chosen].sum()
                     row = row + share * swiglu(sample[place], gate, up, down)
             rows.append(row)
-        load_X = torch.tensor(wanted) / (spec.sequence * spec.num_choices)
-        average_X = probability_SX.mean(0)
-        loss = spec.balance_coefficient * spec.num_experts * (load_X.double() * average_X).sum()
-        added.append(loss * spec.sequence)
+        load_SX = (wanted / (group_size * spec.num_choices)).repeat_interleave(group_size, 0)
+        added.append(spec.balance_coefficient * spec.num_experts * (load_SX * probability_SX).sum())
     return x_BSD + torch.stack(rows).view_as(x_BSD)
 
 

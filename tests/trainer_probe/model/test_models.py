@@ -50,6 +50,7 @@ SPECS: dict[str, ModelSpec] = {
     "llama-ungrouped": LlamaSpec(**{**GROUPED, "num_key_value_heads": 4}),
     "moe": MoeSpec(**GROUPED, num_experts=4, balance_coefficient=0.5),
     "moe-tight": MoeSpec(**GROUPED, num_experts=4, capacity_factor=0.6, balance_coefficient=0.5),
+    "moe-groups": MoeSpec(**GROUPED, num_experts=4, capacity_factor=0.6, token_groups=4, balance_coefficient=0.5),
     "moe-unbounded": MoeSpec(**GROUPED, num_experts=3, num_choices=1, capacity_factor=None),
 }
 

@@ -1,5 +1,7 @@
 """What does not divide is refused, all mistakes at once; the published shapes divide."""
 
+from dataclasses import replace
+
 import pytest
 
 from fabrictune.foundation.errors import InputError
@@ -93,16 +95,17 @@ def test_chunks_of_products_divide_a_context_parallel_part() -> None:
         check_degrees(PRESETS["tiny"], Degrees(layout=layout, tensor_chunks=16))
 
 
-def test_experts_need_whole_sequences() -> None:
-    """Their slots are dealt over all tokens of a sample."""
+def test_context_ranks_have_whole_groups_of_tokens() -> None:
+    """Slots of experts are dealt over a group, by default over all tokens of a sample."""
     model = MoeSpec(width=16, num_heads=4, num_key_value_heads=2, feed_forward_width=8, vocabulary=8, sequence=16)
     with pytest.raises(InputError) as caught:
         check_degrees(model, Degrees(layout=ParallelLayout(cp=2)))
     assert str(caught.value) == (
-        "layout.cp: cp 2\n"
-        "  allowed: 1 for model.family moe, whose experts take tokens of whole sequences\n"
-        "  next: raise tp, dp or pp instead"
+        "model.token_groups: 1\n"
+        "  allowed: a multiple of 4, 2 times cp 2, as experts have slots for each group\n"
+        "  next: set model.token_groups to 4, in every layout that is to compute the same"
     )
+    check_degrees(replace(model, token_groups=8), Degrees(layout=ParallelLayout(cp=2)))
 
 
 def test_experts_are_divided_equally_and_only_where_there_are_some() -> None:

@@ -118,11 +118,11 @@ def test_sums_count_what_is_dropped_and_what_balance_costs() -> None:
     logits_PBX = torch.tensor([2.0, 1.0, 0.0, 0.0], dtype=torch.float64).expand(4, 2, 4)
     routing = route(logits_PBX, 2)
     dispatched = dispatch(
-        torch.ones(4, 2, 3), routing.choice_PBK, routing.gate_PBK, Capacity(num_experts=4, num_slots=2)
+        torch.ones(4, 2, 3), routing.choice_PBK, routing.gate_PBK, Capacity(num_experts=4, num_slots=2, num_tokens=4)
     )
     sums, p = RoutingSums(), routing.probability_PBX[0, 0].tolist()
     for _ in range(2):
-        sums.add(balance_loss(routing, dispatched.load_BX), routing, dispatched)
+        sums.add(balance_loss(routing, dispatched), routing, dispatched)
     assert sums.numbers() == pytest.approx((2 * 2 * 4 * 0.5 * (p[0] + p[1]) * 4, 16, 16, 32))
     sums.reset()
     assert sums.numbers() == (0, 0, 0, 0)

@@ -78,7 +78,7 @@ def divide(
     )
 
 
-Kind = Block | Literal["rotary", "llama", "moe", "moe-switch"]
+Kind = Block | Literal["rotary", "llama", "moe", "moe-switch", "moe-groups"]
 
 STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with the default
     "ddp-dp3": "ddp",
@@ -91,6 +91,7 @@ STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with 
     "zero3-llama-pp4": "zero3",
     "zero3-moe-tp2-dp2": "zero3",
     "zero3-cp2-pp2-dp2": "zero3",
+    "zero3-moe-tp2-cp2-dp2-ep2": "zero3",
     "zero3-full-tp2-dp2": "zero3",
     "ddp-moe-dp4-ep2": "ddp",
     "zero2-moe-dp4-ep4": "zero2",
@@ -132,6 +133,9 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "cp2-pp2-dp2": ("parallel", divide(cp=2, pp=2, dp=2, m=3)),
     "zb-cp2-pp2": ("llama", divide(cp=2, pp=2, m=3, schedule="zb-h1")),
     "full-tp2-dp2": ("serial", divide(tp=2, dp=2, m=2, chunks=2)),
+    "moe-cp2": ("moe-groups", divide(cp=2, m=2)),
+    "moe-tp2-cp2-dp2-ep2": ("moe-groups", divide(tp=2, cp=2, dp=2, ep=2, m=2, chunks=2)),
+    "zb-moe-cp2-pp2-dp2": ("moe-groups", divide(cp=2, pp=2, dp=2, m=2, schedule="zb-h1")),
     "full-moe-tp2-dp2-ep2": ("moe", divide(tp=2, dp=2, ep=2, m=2, chunks=2)),
     "full-zb-moe-tp2-pp2": ("moe", divide(tp=2, pp=2, m=3, schedule="zb-h1")),
     "selective-llama-tp2-pp2-v2": ("llama", divide(tp=2, pp=2, v=2, m=2)),
@@ -190,6 +194,8 @@ def make_model(kind: Kind, *, is_long: bool) -> ModelSpec:
     grouped = {**shape, "num_key_value_heads": 2, "feed_forward_width": 12, "num_experts": 4}
     if kind == "moe":
         return MoeSpec(**grouped, capacity_factor=1.0, balance_coefficient=0.1)
+    if kind == "moe-groups":
+        return MoeSpec(**grouped, token_groups=8, capacity_factor=0.75, balance_coefficient=0.1)
     if kind == "moe-switch":  # one choice, of which none is dropped
         return MoeSpec(**grouped, num_choices=1, capacity_factor=None, balance_coefficient=0.1)
     if kind == "rotary":

@@ -115,6 +115,7 @@ GROUPED: dict[str, Any] = {
 }
 FAMILIES = [LlamaSpec(**GROUPED), *(LlamaSpec(**GROUPED, window=window) for window in (8, 6))]
 FAMILIES.append(MoeSpec(**GROUPED, num_experts=5))
+FAMILIES.append(MoeSpec(**GROUPED, num_experts=5, token_groups=4))
 
 
 @pytest.mark.parametrize("model", FAMILIES)
