@@ -193,6 +193,22 @@ def test_the_asics_of_a_switch_are_one_switch(tmp_path: Path) -> None:
     )
 
 
+def test_the_asics_of_a_switch_may_share_a_file(tmp_path: Path) -> None:
+    """`show runningconfiguration all` prints a namespace for the host and one for each ASIC; lines are the file's."""
+    first = asic(0, {"Ethernet0": {}}, {"Ethernet0": {"name": "servers1", "port": "e0"}})
+    second = asic(1, {"Ethernet64": {"speed": "fast"}}, {"Ethernet64": {"name": "spine", "port": "Ethernet0"}})
+    host = config("box", {}, {})
+    with pytest.raises(InputError, match=r"switch0\.json:4\d: asic1\.PORT\.Ethernet64\.speed: a speed of 'fast'"):
+        loaded(tmp_path, {"localhost": host, "asic0": first, "asic1": second})
+    second["PORT"]["Ethernet64"]["speed"] = "400000"
+    fabric = loaded(tmp_path, {"localhost": host, "asic0": first, "asic1": second})
+    assert fabric.name == "box"
+    assert [fabric.link_label(port) for port in (0, 2)] == [
+        "box:Ethernet0 -> servers1:e0",
+        "box:Ethernet64 -> spine:Ethernet0",
+    ]
+
+
 def test_one_asic_twice_is_a_mistake(tmp_path: Path) -> None:
     """As two files of one switch are that say nothing of ASICs."""
     with pytest.raises(

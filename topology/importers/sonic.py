@@ -1,19 +1,18 @@
 """SONiC switch configurations (`config_db.json`), one file a switch, joined by their neighbour tables.
 
 DEVICE_NEIGHBOR names what hangs on each port. It comes keyed by the local port, with `name` and `port` of the
-neighbour, or keyed by the neighbour, with `local_port` and `port`; tables come nested, flat as `TABLE|key`, or flat as
-a Redis dump of CONFIG_DB. Rates are PORT's `speed`, delays follow from CABLE_LENGTH. A link in the tables of both
-switches is one link; a neighbour whose own file is not given becomes a node that has just the links that others list. A
-neighbour is a host if DEVICE_NEIGHBOR_METADATA says `Server`, or if it says nothing and the name begins with "server";
-all others are switches.
+neighbour, or keyed by the neighbour, with `local_port` and `port`; `sonic_tables` has the forms of tables. Rates are
+PORT's `speed`, delays follow from CABLE_LENGTH. A link in the tables of both switches is one link; a neighbour whose
+own file is not given becomes a node that has just the links that others list. A neighbour is a host if
+DEVICE_NEIGHBOR_METADATA says `Server`, or if it says nothing and the name begins with "server"; all others are
+switches.
 
 A configuration without hostname is named after its file, or its folder where the file's name is that of any
-configuration; this is noted. The ASICs of one switch have a file each, with the hostname of all: they are read as one
-switch, whose links between its ASICs are left out and noted.
+configuration; this is noted. The ASICs of one switch have a file each, with the hostname of all, or share one: they are
+read as one switch, whose links between its ASICs are left out and noted.
 
 Source: SONiC, doc/Configuration.md (DEVICE_NEIGHBOR, PORT, CABLE_LENGTH), and the configurations its minigraph tool
 writes, whose DEVICE_NEIGHBOR is keyed by local port.
-redis-dump for the form of dumps.
 Left out: port channels (their members are links of their own), breakout ports that are not listed, and everything that
 is not cabling.
 """
@@ -23,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
-from fabrictune.foundation.documents import Document, Key, load_json
+from fabrictune.foundation.documents import Key, load_json
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name
 from fabrictune.foundation.units import parse_length_mm
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
@@ -33,6 +32,7 @@ from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
 from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling
 from fabrictune.topology.importers.recognition import begins_with
+from fabrictune.topology.importers.sonic_tables import Rows, SonicTables, tables_in
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,
@@ -45,8 +45,6 @@ TIER_OF_TYPE = {
 }
 HOST_TYPE = "Server"
 TABLES = ("DEVICE_METADATA", "PORT", "DEVICE_NEIGHBOR", "DEVICE_NEIGHBOR_METADATA", "CABLE_LENGTH")
-
-Rows = Mapping[str, Mapping[str, Any]]
 
 _HEAD = re.compile(rb'"[A-Z][A-Z0-9_]{3,}(?:\|[^"\n]*)?"\s*:\s*\{')
 _ANY_SWITCH = re.compile(r"((running|startup)?[-_]?config(uration)?[-_]?(db)?|asic|redis|dump)?[-_]?\d*", re.I)
@@ -62,7 +60,7 @@ def is_sonic(path: Path) -> bool:
 def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the configurations of one or several switches; raises InputError with every mistake in them."""
     cabling = Cabling("sonic")
-    switches = [_Switch(load_json(path), cabling) for path in paths]
+    switches = [_Switch(tables, cabling) for path in paths for tables in tables_in(load_json(path))]
     of_name: dict[str, list[_Switch]] = {}
     for switch in switches:
         _add_switch(cabling, switch, of_name.setdefault(switch.name, []))
@@ -100,36 +98,31 @@ class _Neighbour:
 
 
 class _Switch:
-    """One configuration: its name, and its tables whatever form they came in."""
+    """One configuration: its name, and the tables that its cabling is in."""
 
-    def __init__(self, document: Document, cabling: Cabling) -> None:
-        self.document = document
+    def __init__(self, source: SonicTables, cabling: Cabling) -> None:
+        self.document = source.document
+        self.source = source
         self.cabling = cabling
-        tree = document.tree if isinstance(document.tree, dict) else {}
-        self.is_flat = any("|" in key for key in tree)
-        tables = _nested(tree) if self.is_flat else tree
-        self.tables = {name: self._rows(tables, name) for name in TABLES}
+        self.tables = {name: self._rows(name) for name in TABLES}
         self.port_of_alias = {str(row.get("alias", port)): port for port, row in self.tables["PORT"].items()}
         metadata = self.tables["DEVICE_METADATA"].get("localhost", {})
         self.has_hostname = bool(metadata.get("hostname"))
-        self.name = str(metadata.get("hostname") or _name_of_file(document.path))
-        self.asic = str(metadata.get("asic_name", ""))
+        self.name = str(metadata.get("hostname") or name_of_file(source.document.path))
+        self.asic = str(metadata.get("asic_name") or source.asic)
         self.tier = TIER_OF_TYPE.get(str(metadata.get("type")), UNKNOWN_TIER)
 
     def where(self, table: str, *keys: Key) -> str:
         """Return the place of a value in the form the file has."""
-        if self.is_flat and keys:
-            return self.document.where(f"{table}|{keys[0]}", *keys[1:])
-        return self.document.where(table, *keys)
+        return self.source.where(table, *keys)
 
-    def _rows(self, tables: Mapping[str, Any], name: str) -> Rows:
+    def _rows(self, name: str) -> Rows:
         """Return the rows of a table, empty if it is missing; one of another form is a mistake."""
-        table = tables.get(name, {})
-        if isinstance(table, dict) and all(isinstance(row, dict) for row in table.values()):
-            return table
-        found_text = f"a {name} of another form"
-        self.cabling.add_mistakes(Mistake(where=self.where(name), found=found_text, allowed="rows of named fields"))
-        return {}
+        rows = self.source.rows(name)
+        if rows is None:
+            found, allowed = f"a {name} of another form", "rows of named fields"
+            self.cabling.add_mistakes(Mistake(where=self.where(name), found=found, allowed=allowed))
+        return rows or {}
 
     def neighbours(self) -> Iterator[_Neighbour]:
         """Yield the rows of DEVICE_NEIGHBOR in both shapes."""
@@ -179,16 +172,7 @@ class _Switch:
         return self.tables["PORT"].get(port, {}).get("admin_status") == "down"
 
 
-def _nested(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    tables: dict[str, dict[str, Any]] = {}
-    for key, row in tree.items():
-        table, _, name = key.partition("|")
-        is_dumped = isinstance(row, dict) and row.get("type") == "hash" and isinstance(row.get("value"), dict)
-        tables.setdefault(table, {})[name] = row["value"] if is_dumped else row
-    return tables
-
-
-def _name_of_file(path: Path) -> str:
+def name_of_file(path: Path) -> str:
     """Return what a file's name or its folder's says of the switch, "" where they are those of any."""
     for text in (path.name.removesuffix(".json"), path.absolute().parent.name):
         if not _ANY_SWITCH.fullmatch(text):
