@@ -49,6 +49,10 @@ class GeneratedTrace(TrafficTrace):
             return self.column(name, 0, len(self))
         raise AttributeError(name)
 
+    def with_notes(self, notes: Sequence[str]) -> "GeneratedTrace":
+        """Return the trace with these notes behind its own."""
+        return GeneratedTrace(self._source, (*self.notes, *notes))
+
     def column(self, name: str, begin: int, end: int) -> IntArray:
         """Return rows `begin` to `end` - 1 of a column."""
         return self._source.column(name, begin, end)

@@ -197,6 +197,10 @@ class TrafficTrace:
     def __len__(self) -> int:
         return len(self.source_N)
 
+    def with_notes(self, notes: Sequence[str]) -> "TrafficTrace":
+        """Return the trace with these notes behind its own."""
+        return replace(self, notes=(*self.notes, *notes)) if notes else self
+
     def column(self, name: str, begin: int, end: int) -> IntArray:
         """Return rows `begin` to `end` - 1 of a column with a value a row, by its name here: `bytes_N`."""
         values_N: IntArray = getattr(self, name)[begin:end]

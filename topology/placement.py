@@ -36,6 +36,7 @@ class Placement:
     host_R: IntArray  # node
     gpu_R: IntArray  # index in the host
     nic_R: IntArray  # the NIC of the rank's GPU
+    notes: tuple[str, ...] = ()  # what was guessed or left out where a file said it
 
 
 def contiguous(places: SetPlaces, seed: int) -> list[Place]:
@@ -61,24 +62,26 @@ PLACEMENTS: Mapping[str, Callable[[SetPlaces, int], list[Place]]] = {
 }
 
 
-def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_host: int = 8, seed: int = 0) -> Placement:
-    """Return the placement of a job; raises InputError where the fabric has too few GPUs.
+def place(
+    layout: ParallelLayout,
+    fabric: Fabric,
+    strategy: str,
+    *,
+    gpus_per_host: int = 8,
+    seed: int = 0,
+    hosts: Sequence[int] | None = None,
+) -> Placement:
+    """Return the placement of a job on `hosts`, by default all; raises InputError where these have too few GPUs.
 
     A host's GPUs share its NICs evenly, in order: GPU g of G uses NIC `g * nics // G`. Hosts without NIC are left out.
     `seed` is that of the random strategy; the others have nothing to draw.
     """
     require_one_of(strategy, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
     hosts_of_set = tor_sets(fabric)
-    num_gpus = gpus_per_host * sum(len(hosts) for hosts in hosts_of_set)
-    if layout.world_size > num_gpus or gpus_per_host < 1:
-        raise InputError(
-            Mistake(
-                where="placement",
-                found=f"{layout.world_size} ranks for {num_gpus} GPUs at {gpus_per_host} a host",
-                allowed="a rank for each GPU at most",
-                next_step="lower the degrees of the layout, or build a larger fabric",
-            )
-        )
+    if hosts is not None:
+        allowed = set(hosts)
+        hosts_of_set = [[host for host in own if host in allowed] for own in hosts_of_set]
+    require_room(layout, gpus_per_host, sum(map(len, hosts_of_set)), is_of_some=hosts is not None)
     block = math.gcd(layout.tp, gpus_per_host)
     places = [[(host, gpu) for host in hosts for gpu in range(0, gpus_per_host, block)] for hosts in hosts_of_set]
     chosen = np.array(PLACEMENTS[strategy](places, seed), np.int64).reshape(-1, 2)
@@ -89,6 +92,21 @@ def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_hos
     gpu_R = chosen[slot_R // block, 1] + slot_R % block
     nic_R = nics_of_gpus(fabric, host_R, gpu_R, gpus_per_host)
     return Placement(layout=layout, host_R=host_R, gpu_R=gpu_R, nic_R=nic_R)
+
+
+def require_room(layout: ParallelLayout, gpus_per_host: int, num_hosts: int, *, is_of_some: bool = False) -> None:
+    """Raise InputError for a job of more ranks than hosts have GPUs; `is_of_some`: there are others besides these."""
+    num_gpus = gpus_per_host * num_hosts
+    if layout.world_size > num_gpus or gpus_per_host < 1:
+        more = "name more hosts" if is_of_some else "build a larger fabric"
+        raise InputError(
+            Mistake(
+                where="hosts" if is_of_some else "placement",
+                found=f"{layout.world_size} ranks for {num_gpus} GPUs at {gpus_per_host} a host",
+                allowed="a rank for each GPU at most",
+                next_step=f"lower the degrees of the layout, or {more}",
+            )
+        )
 
 
 def tor_sets(fabric: Fabric) -> list[list[int]]:

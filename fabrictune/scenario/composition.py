@@ -28,6 +28,7 @@ from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import Network
 from fabrictune.topology.routing import build_network
+from fabrictune.topology.source_port_files import apply_source_ports
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +70,19 @@ def compose_fabric(scenario: Scenario) -> Fabric:
 
 
 def compose_traffic(
-    scenario: Scenario, fabric: Fabric, spec: Any = None, *, as_flows: bool = False
+    scenario: Scenario, fabric: Fabric, spec: Any = None, *, as_flows: bool = False, has_own_ports: bool = True
 ) -> tuple[GeneratedTraffic, NDArray[np.object_] | None]:
     """Return the scenario's traffic and, of a mixture, the name of each transfer's part; raises InputError.
 
-    `spec` takes the place of the scenario's own traffic, and is of its kind. The notes of the traffic are warnings too.
+    `spec` takes the place of the scenario's own traffic, and is of its kind. With `has_own_ports` the queue pairs have
+    the ports of the scenario's file, where it names one. The notes of the traffic are warnings too.
     """
     spec = scenario.traffic.spec if spec is None else spec
     with placed(scenario, "traffic", spec):
         (queue_pairs, traffic), part_N = _make_traffic(scenario, fabric, spec, as_flows=as_flows)
+    if scenario.source_ports is not None and has_own_ports:
+        queue_pairs, notes = apply_source_ports(scenario.source_ports, fabric, queue_pairs)
+        traffic = traffic.with_notes(notes)
     _warn(traffic.notes)
     return (queue_pairs, traffic), part_N
 

@@ -8,6 +8,7 @@ shared buffer, is not here.
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -27,7 +28,7 @@ from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, Transpo
 from fabrictune.netsim.workloads.storage import StorageSpec
 from fabrictune.netsim.workloads.table import WorkloadSpec
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
-from fabrictune.scenario.mixture import MixSpec
+from fabrictune.scenario.mixture import MixSpec, Part
 from fabrictune.scenario.observed import ObservedSpec
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import CollectiveSpec, TrafficTraceSpec
@@ -208,11 +209,17 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda probe: probe.interval_ns is not None,
         ),
     ),
+    Part: (Need(fields=("job",), what="a job's traffic", is_met=lambda part: isinstance(part.traffic.spec, JobSpec)),),
     StorageSpec: (
         Need(fields=("interval_ns",), what="more than one burst", is_met=lambda storage: storage.bursts > 1),
     ),
     JobSpec: (
         Need(fields=("placement_seed",), what="`placement: random`", is_met=lambda job: job.placement == "random"),
+        Need(
+            fields=("hosts", "first_host"),
+            what="a strategy of `placement`, which its file replaces",
+            is_met=lambda job: not isinstance(job.placement, Path),
+        ),
         Need(fields=("layout.ep",), what="traffic along ep or edp", is_met=lambda job: _has_expert_traffic(job)),
     ),
     ExpansionSpec: (

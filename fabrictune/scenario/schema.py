@@ -6,6 +6,7 @@ workloads, laws and the engine's settings are defined in their own rooms and onl
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -30,7 +31,9 @@ from fabrictune.topology.hashing import HashSpec
 MAX_SEED = 2**63 - 1
 
 
-TRAFFIC_CHOICE = Choice("workload", {name: workload.spec for name, workload in TRAFFIC.items()})
+TRAFFIC_CHOICE = Choice(
+    "workload", {name: workload.spec for name, workload in TRAFFIC.items()}, known_as={"jobs": "mix"}
+)
 FAULT_CHOICE = Choice("fault", FAULTS, known_as=KNOWN_FAULTS)
 ENGINE_CHOICE = Choice(
     "name",
@@ -73,6 +76,9 @@ class Scenario:
     fabric: Annotated[Chosen, FABRIC_CHOICE] = field(metadata={"help": "hosts, switches and links"})
     routing: HashSpec = field(default_factory=HashSpec, metadata={"help": "how switches choose among equal-cost ports"})
     traffic: Annotated[Chosen, TRAFFIC_CHOICE] = field(metadata={"help": "what is sent"})
+    source_ports: Path | None = field(
+        default=None, metadata={"help": "file of the queue pairs' UDP source ports: what `ecmp plan` writes"}
+    )
     law: Annotated[Chosen, LAW_CHOICE] = field(
         default=NO_LAW, metadata={"help": "congestion control; `law: dcqcn` is short for a name alone"}
     )

@@ -5,7 +5,7 @@ rooms: the job and its expansion come from collectives, the placement from topol
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.placement import Placement
 from fabrictune.topology.queue_pairs import make_queue_pairs
 
 MAX_LISTED = 8  # ranks that a message names
@@ -124,6 +125,11 @@ def _sums_of_file(spec: CommTraceSpec) -> CommTrace:
     return _trace_of_file(spec, is_added_up=True)
 
 
+def _with_notes(trace: CommTrace, placement: Placement) -> CommTrace:
+    """Return the trace with the notes of where its ranks run."""
+    return replace(trace, notes=(*trace.notes, *placement.notes)) if placement.notes else trace
+
+
 def _of_requests(
     spec: type[JobSpec],
     trace_of: Callable[[Any], CommTrace],
@@ -138,11 +144,12 @@ def _of_requests(
 
     def make(spec: JobSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
         placement = spec.place_on(fabric)  # first: a job larger than the fabric ends here
-        return expand(trace_of(spec), placement, fabric, spec.expansion)
+        return expand(_with_notes(trace_of(spec), placement), placement, fabric, spec.expansion)
 
     def make_flows(spec: JobSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
         placement = spec.place_on(fabric)
-        return expand_to_flows((sums_of or trace_of)(spec), placement, fabric, spec.expansion)
+        trace = _with_notes((sums_of or trace_of)(spec), placement)
+        return expand_to_flows(trace, placement, fabric, spec.expansion)
 
     return Workload(spec=spec, make=make, make_flows=make_flows, summary=summary)
 

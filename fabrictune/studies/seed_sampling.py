@@ -26,7 +26,7 @@ from fabrictune.topology.failures import failed_ports
 from fabrictune.topology.network import QueuePairs
 
 RANDOM = "random"
-WITH_EFFECT = ("fabric", "routing", "traffic", "seed")
+WITH_EFFECT = ("fabric", "routing", "traffic", "source_ports", "seed")
 WITHOUT_EFFECT = frozenset(key_of(field.name) for field, _ in settings_of(Scenario)) - set(WITH_EFFECT)
 
 

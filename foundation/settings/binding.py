@@ -183,13 +183,23 @@ def choice_of(hint: Any) -> Choice | None:
 def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
     """Return the keys that lead from a spec to what a mistake names, () if it names nothing of the spec's.
 
-    A room names the field, the key, or either behind its own name: `kmin_bytes`, `kmin`, `ecn.kmin`.
+    A room names the field, the key, or either behind its own name: `kmin_bytes`, `kmin`, `ecn.kmin`. A file may be
+    called `placement.csv`: a key that holds a text or a file has no keys below it.
     """
     keys = [key_of(field.name) for field in dataclasses.fields(spec)]
     path = tuple(key_of(part) for part in mistake.where.split("."))
     while path and path[0] not in keys:
         path = path[1:]
-    return path
+    return () if len(path) > 1 and path[0] in _keys_of_texts(spec) else path
+
+
+@cache
+def _keys_of_texts(spec: type) -> frozenset[str]:
+    """Return the keys of a spec that hold one text or the name of a file."""
+    texts = {str, Path, types.NoneType}
+    hints = {field.name: hint for field, hint in settings_of(spec)}
+    plain = {name: get_args(hint)[0] if hasattr(hint, "__metadata__") else hint for name, hint in hints.items()}
+    return frozenset(key_of(name) for name, hint in plain.items() if set(get_args(hint) or [hint]) <= texts)
 
 
 def refuse(kind: str, message: str, **context: Any) -> NoReturn:

@@ -84,6 +84,8 @@ def _takes(name: str, hint: Any) -> str:
     hint = _without_none(hint)
     if choice := choice_of(hint):
         return f"{choice.key}: {' | '.join(choice.specs)}"
+    if hasattr(hint, "__metadata__"):
+        hint = get_args(hint)[0]
     if get_origin(hint) is tuple:
         return f"list of {_takes(name, get_args(hint)[0])}"
     if get_origin(hint) is Literal:
@@ -91,7 +93,7 @@ def _takes(name: str, hint: Any) -> str:
     quantity = quantity_of(name)
     if quantity:
         return quantity.what
-    return TYPES.get(get_args(hint)[0] if hasattr(hint, "__metadata__") else hint, "keys")
+    return TYPES.get(hint, "keys")
 
 
 def _without_none(hint: Any) -> Any:

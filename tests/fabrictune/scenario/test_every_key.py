@@ -35,7 +35,8 @@ VALUES = {
     "share of one": (0.3, 0.01),
     "number": (2,),
     "whole number": (2, 3, 5, 100),
-    "list of text": (["host0"],),
+    "list of text": (["host0"], ["host[4-7]"]),
+    "text": ("host1",),
     "list of whole number": ([0],),
     "list of tp | cp | dp | pp": (["tp"], ["dp", "tp", "pp"]),
 }

@@ -25,6 +25,8 @@ law: dcqcn
 JOB = {"workload": "all_reduce", "layout": {"dp": 4}, "message": "64 KB"}
 STORAGE = {"workload": "storage", "servers": 2, "message": "64 KB"}
 NEIGHBOURS = {"workload": "neighbours", "layout": {"dp": 4}, "message": "64 KB"}
+HOSTS = str(Path(__file__).parents[2] / "golden" / "placement" / "four-ranks.hosts")
+LONE = {"name": "one", "traffic": {"workload": "incast", "senders": 3, "message": "64 KB"}}
 PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
 PCIE = {"engine.host.pcie_generation": 4}
 ARS = {"engine.path_choice.mode": "ars"}
@@ -98,6 +100,10 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     *((f"probe.{key}", value, {}, {"probe.interval": "10 us"}) for key, value in (
         ("ports", "all"), ("num_busiest", 2), ("all_flows", True), ("flows", [0]))),
     ("traffic.placement_seed", 5, {"traffic": JOB}, {"traffic": {**JOB, "placement": "random"}}),
+    *((f"traffic.{key}", value, {"traffic": {**JOB, "placement": HOSTS}}, {"traffic": JOB}) for key, value in (
+        ("hosts", ["host[1-4]"]), ("first_host", "host2"))),
+    ("traffic.parts[0].job", "j", {"traffic": {"workload": "mix", "parts": [LONE]}},
+     {"traffic": {"workload": "mix", "parts": [{"name": "one", "traffic": JOB}]}}),
     ("traffic.layout.ep", 2, {"traffic": NEIGHBOURS}, {"traffic": {**NEIGHBOURS, "axes": ["edp"]}}),
     ("traffic.expansion.qp_use", "split", {"traffic": JOB},
      {"traffic": {**JOB, "expansion": {"qps_per_connection": 2}}}),

@@ -11,10 +11,10 @@ import pytest
 from fabrictune.cli.main import run
 from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning, InputError
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.foundation.records import RunRecord, notes_of
 from fabrictune.scenario import jobs
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
+from fabrictune.scenario.mixture import placements
 from fabrictune.studies.run_summary import summarize
 from fabrictune.studies.simulation import simulate
 from fabrictune.topology.placement import Placement, place
@@ -60,36 +60,75 @@ def test_a_bound_can_be_set_for_a_part(tmp_path: Path) -> None:
 
 JOB = "{name: %s, traffic: {workload: all_reduce, layout: {dp: 2}, message: 1 MB, placement: %s}}"
 SHARED = (
-    "traffic.parts: 'a' and 'b' have ranks on the same 2 GPUs (host0 GPU 0, host1 GPU 0), as two collectives of one "
-    "job do; for two jobs side by side, write one part whose layout has both"
+    "mix.yaml:3: traffic.parts[1]: rank 0 of 'b' on host0 GPU 0, where rank 0 of 'a' is; the same on 1 more GPUs\n"
+    "  allowed: one rank a GPU\n"
+    "  next: give 'b' other hosts (`hosts: free`, a list, a switch, `first_host`, or `placement: FILE`); if both are "
+    "collectives of one job, set `job: a` in both\n"
 )
 
 
-def test_two_jobs_on_the_same_gpus_are_said_in_every_command_and_record(
+def test_two_jobs_on_the_same_gpus_are_refused_by_every_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each part is placed alone, from the first host on; a burst beside a job has no ranks and is none."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path, f"{JOB % ('a', 'contiguous')}, {JOB % ('b', 'contiguous')}")
-    for command in ("sim run", "ecmp analyze", "ecmp whatif --seeds 2", "ecmp plan --seeds 2"):
-        assert run([*command.split(), "mix.yaml", "--out", "record"]) in (0, 1)
-        assert f"warning: {SHARED}\n" in capsys.readouterr().err
-        assert SHARED in notes_of(RunRecord.read(Path("record")))
-    for command in ("scenario check", "ecmp explain"):
-        assert run([*command.split(), "mix.yaml"]) == 0
-        assert f"warning: {SHARED}\n" in capsys.readouterr().err
+    for command in (
+        *("sim run", "ecmp analyze", "ecmp whatif --seeds 2", "ecmp plan --seeds 2"),
+        *("scenario check", "ecmp explain"),
+    ):
+        assert run([*command.split(), "mix.yaml"]) == 2
+        assert SHARED in capsys.readouterr().err
     write(tmp_path, f"{JOB % ('a', 'contiguous')}, {INCAST}")
     assert run(["scenario", "check", "mix.yaml"]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_parts_of_other_gpus_behind_the_same_nics_are_said(tmp_path: Path) -> None:
-    """A part with one GPU behind a NIC and one with two: GPU 0 of host0 is one GPU, and its NIC one NIC."""
-    first = "{name: a, traffic: {workload: all_reduce, layout: {dp: 2}, message: 1 MB, gpus_per_host: 1}}"
-    second = first.replace("name: a", "name: b").replace("host: 1", "host: 2")
-    with pytest.warns(FabrictuneWarning, match=r"'a' and 'b' have ranks on the same 1 GPUs \(host0 GPU 0\)") as caught:
-        composed = compose(load_scenario(write(tmp_path, f"{first}, {second}")))
-    assert composed.notes == tuple(str(warning.message) for warning in caught)
+def test_collectives_of_one_job_share_its_gpus(tmp_path: Path) -> None:
+    """Two parts with one job; a rank of it at two places is refused."""
+    own = "{job: j, name: %s, traffic: {workload: all_reduce, layout: {dp: 2}, message: 1 MB%s}}"
+    assert compose(load_scenario(write(tmp_path, f"{own % ('a', '')}, {own % ('b', '')}"))).notes == ()
+    with pytest.raises(InputError, match="rank 0 of the job 'j' on host1 GPU 0 in 'b', and on host0 GPU 0 in 'a'"):
+        compose(load_scenario(write(tmp_path, f"{own % ('a', '')}, {own % ('b', ', first_host: 1')}")))
+
+
+def test_jobs_stand_on_hosts_of_their_own(tmp_path: Path) -> None:
+    """A job on a list, one on what the others leave, whatever their order, and one from a host on."""
+    free = (JOB % ("f", "contiguous")).replace("layout", "hosts: free, layout")
+    listed = (JOB % ("l", "contiguous")).replace("layout", "hosts: [host1, 0, host3], layout")
+    late = (JOB % ("late", "contiguous")).replace("layout", "first_host: host6, layout")
+    scenario = load_scenario(write(tmp_path, f"{free}, {listed}, {late}"))
+    fabric = compose(scenario).network.fabric
+    places = {name: one.host_R.tolist() for name, one in placements(scenario.traffic.spec, fabric).items()}
+    assert places == {"f": [2, 3], "l": [0, 1], "late": [6, 7]}
+
+
+def test_each_job_has_its_rows_of_a_file(tmp_path: Path) -> None:
+    """One file for both, as a plan writes it; an unknown host has its line in that file."""
+    rows = [f"{job},{rank},host{first + rank}" for job, first in (("a", 4), ("b", 1)) for rank in (0, 1)]
+    (tmp_path / "placement.csv").write_text("\n".join(["job,rank,host", *rows]))
+    parts = ", ".join(JOB % (name, "placement.csv") for name in ("a", "b"))
+    scenario = load_scenario(write(tmp_path, parts))
+    fabric = compose(scenario).network.fabric
+    places = {name: one.host_R.tolist() for name, one in placements(scenario.traffic.spec, fabric).items()}
+    assert places == {"a": [4, 5], "b": [1, 2]}
+    (tmp_path / "placement.csv").write_text("job,rank,host\na,0,host4\na,1,hots5\nb,0,host1\nb,1,host2\n")
+    with pytest.raises(InputError, match=r"placement\.csv:3: unknown host 'hots5'"):
+        compose(scenario)
+
+
+def test_other_gpus_behind_the_same_nics_are_noted(tmp_path: Path) -> None:
+    """Two GPUs a host behind its one NIC, a job on each."""
+    (tmp_path / "gpus.csv").write_text("job,rank,host,gpu\na,0,host0,0\na,1,host1,0\nb,0,host0,1\nb,1,host1,1\n")
+    parts = ", ".join((JOB % (name, "gpus.csv")).replace("layout", "gpus_per_host: 2, layout") for name in ("a", "b"))
+    note = (
+        "traffic.parts: 'a' and 'b' have ranks on GPUs of the same 2 NICs (host0:nic0, host1:nic0), and share their "
+        "rate"
+    )
+    with pytest.warns(FabrictuneWarning) as caught:
+        composed = compose(load_scenario(write(tmp_path, parts)))
+    assert [str(warning.message) for warning in caught] == [note]
+    assert composed.notes == (note,)
 
 
 def test_explain_names_the_ranks_of_each_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +192,7 @@ def test_what_is_wrong_with_a_part_has_its_place(tmp_path: Path) -> None:
 
 
 def test_each_part_is_placed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its messages and the note on shared places have the same placement, which takes long for a large job."""
+    """Its messages and the check of its places have the same placement, which takes long for a large job."""
     layouts = []
 
     def count(layout: ParallelLayout, *arguments: Any, **options: Any) -> Placement:
@@ -161,6 +200,6 @@ def test_each_part_is_placed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return place(layout, *arguments, **options)
 
     monkeypatch.setattr(jobs, "place", count)
-    with pytest.warns(FabrictuneWarning, match="the same 2 GPUs"):
-        compose(load_scenario(write(tmp_path, f"{JOB % ('a', 'contiguous')}, {JOB % ('b', 'contiguous')}")))
+    second = (JOB % ("b", "contiguous")).replace("layout", "hosts: free, layout")
+    compose(load_scenario(write(tmp_path, f"{JOB % ('a', 'contiguous')}, {second}")))
     assert len(layouts) == 2
