@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from fabrictune.foundation.finding_rules import collectives, fabric, paths, rdma, simulation
+from fabrictune.foundation.finding_rules import collectives, counters, fabric, paths, rdma, simulation
 from fabrictune.foundation.finding_rules.schema import Rule
 
 SUBJECTS: Mapping[str, Sequence[Rule]] = {
@@ -16,6 +16,7 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Measured collectives": collectives.BENCHMARKS,
     "Jobs and validation": collectives.JOBS,
     "RDMA and timers": rdma.TIMERS,
+    "Counters of NICs": counters.NIC_COUNTERS,
 }
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in chain.from_iterable(SUBJECTS.values())}
 

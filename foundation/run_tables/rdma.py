@@ -1,6 +1,6 @@
 """Tables of RDMA: bandwidths and latencies, retransmission timers, and flaps of a job's link."""
 
-from fabrictune.foundation.run_tables.schema import TableSchema, integer_column, number_column, text_column
+from fabrictune.foundation.run_tables.schema import TableSchema, flag_column, integer_column, number_column, text_column
 
 TABLES = (
     TableSchema(
@@ -74,6 +74,24 @@ TABLES = (
             text_column("profile", "timer profile of the adapter"),
             integer_column("flap_ns", "length of the flap that was asked for"),
             number_column("resumes_ns", "time until traffic resumes; -1 never"),
+        ),
+    ),
+    TableSchema(
+        name="nic_counters",
+        row="a counter of a NIC",
+        kinds=("rdma counters",),
+        columns=(
+            text_column("device", "device and port, empty where the file does not name it"),
+            text_column("counter", "name of the counter"),
+            text_column("class", "what it counts, empty where that is not known"),
+            text_column("unit", "unit of the rise, empty for events"),
+            number_column("before", "value in the first of two snapshots, as it was printed; -1 with one"),
+            number_column("after", "value in the second snapshot, or the only one"),
+            number_column(
+                "rise", "difference in the unit, with one snapshot the total; -1 unknown, since the counter was reset"
+            ),
+            flag_column("has_wrapped", "whether it wrapped at 2^32 in between"),
+            flag_column("is_saturated", "whether it stands at its largest value and may have risen further"),
         ),
     ),
 )

@@ -126,6 +126,12 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             name="NIC parameters", file="nic.txt", write=_text(texts.nic_parameters), words=("law", "import", FILE)
         ),
         Reading(
+            name="NIC counters",
+            file="counters.txt",
+            write=_text(texts.nic_counters),
+            words=("rdma", "counters", FILE, "--out", OUT),
+        ),
+        Reading(
             name="timer profile",
             file="nic.yaml",
             write=_text(texts.timer_profile),

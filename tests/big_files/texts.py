@@ -252,6 +252,12 @@ def nic_parameters(count: int) -> str:
     return f"{remarks(count)}rpg_time_reset:300\nrpg_ai_rate:5\n"
 
 
+def nic_counters(count: int) -> str:
+    names = ("rx_prio{0}_pause", "tx_bytes_phy", "counter_of_a_driver_{0}", "rx{0}_packets")
+    rows = (f"     {names[n % 4].format(n // 4 % 8)}: {n}\n" for n in range(count))
+    return "# ethtool -S eth2\nNIC statistics:\n" + "".join(rows)
+
+
 def recipe(count: int) -> str:
     return f"{remarks(count)}{(resources.files('fabrictune.trainer_probe') / 'recipes' / 'tiny.yaml').read_text()}"
 

@@ -8,6 +8,9 @@ from tests.fuzz.samples import Samples
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "topology"
+COUNTERS = tuple(
+    ROOT / "tests" / "golden" / "counters" / name for name in ("before.txt", "after.txt", "statistic.json")
+)
 FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
 FABRICS = (
     *("clab/clos02.clab.yml", "clab/01-linux-nodes.clab.yml", "clab/basic-clab-sonic-l2-evpn.clab.yml"),
@@ -73,6 +76,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
     scenarios = (*sorted((ROOT / "scenarios").glob("*.yaml")), *inputs.jobs, *inputs.flaps)
     traces = (*inputs.workloads, *real(*TRACES), *samples.traces)
     measurements = (*inputs.measurements, *real("nccl/nccl_allreduce.log"))
+    counters = (*COUNTERS, *real("counters/procfs_mlx5_0_and_ecn.txt", "counters/mlnx_qos_lossless.txt"))
     out = ("--out", f"{OUT}.parquet")
     lab = str(GOLDEN / "lab.fabric.json")
     doors = [
@@ -89,6 +93,10 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
         Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
+        Door(name="rdma counters", words=["rdma", "counters", FILE, "--out", OUT], files=counters),
+        Door(
+            name="rdma counters, two", words=["rdma", "counters", str(COUNTERS[0]), FILE, "--out", OUT], files=counters
+        ),
         Door(name="law import", words=["law", "import", FILE], files=(samples.nic,)),
         Door(
             name="rules",

@@ -1,6 +1,7 @@
 """`fabrictune rdma`: what RDMA adapters do when nothing comes back."""
 
 from fabrictune.cli.framework.groups import CommandGroup
+from fabrictune.cli.rdma.counters import counters
 from fabrictune.cli.rdma.explain import explain
 from fabrictune.cli.rdma.flap_job import flap_job
 from fabrictune.cli.rdma.measure import measure
@@ -19,7 +20,7 @@ timers = CommandGroup(
       fabrictune rdma timers predict --flap 30s
     """,
 )
-for one in (timers, bw, lat, matrix, serve, flap_job):
+for one in (timers, bw, lat, matrix, counters, serve, flap_job):
     rdma.add_command(one)
 for command in (predict, table, choose, simulate, measure, explain):
     timers.add_command(command)
