@@ -26,6 +26,7 @@ from fabrictune.scenario.expectations import Expectation, Measure
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.mixture import TRAFFIC, MixSpec
+from fabrictune.scenario.switch_settings.files import SwitchFiles
 from fabrictune.topology.hashing import HashSpec
 
 MAX_SEED = 2**63 - 1
@@ -74,6 +75,9 @@ class Scenario:
         default=0, metadata={"help": "of everything that is drawn at random"}
     )
     fabric: Annotated[Chosen, FABRIC_CHOICE] = field(metadata={"help": "hosts, switches and links"})
+    switches: SwitchFiles | None = field(
+        default=None, metadata={"help": "files of the switches' own settings, for the changes that `sim sweep` prints"}
+    )
     routing: HashSpec = field(default_factory=HashSpec, metadata={"help": "how switches choose among equal-cost ports"})
     traffic: Annotated[Chosen, TRAFFIC_CHOICE] = field(metadata={"help": "what is sent"})
     source_ports: Path | None = field(

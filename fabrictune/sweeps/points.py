@@ -29,7 +29,7 @@ from fabrictune.sweeps.search import AxisValues
 from fabrictune.topology import _fairness
 
 ENGINES = (_engine, _fairness)
-WITHOUT_EFFECT = ("name", "question", "whatif", "factors", "document", "notes")  # on a simulated run
+WITHOUT_EFFECT = ("name", "question", "switches", "whatif", "factors", "document", "notes")  # on a simulated run
 DIGEST_BYTES = 12  # of a name: 2**48 runs before two would be expected to share one
 
 

@@ -83,6 +83,12 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
     validate = ("topo", "validate", str(fabric))
     return [
         *(Reading(name=file[4:], file=file, write=_text(make), words=SHOW) for file, make in TOPOLOGIES.items()),
+        Reading(
+            name="switch settings",
+            file="big.config_db.json",
+            write=_text(texts.sonic_profiles),
+            words=("topo", "import", FILE, "--with-qos"),
+        ),
         Reading(name="hosts of probes", file="hosts", write=_text(texts.hosts), words=PROBE),
         Reading(name="AICB text", file="big.txt", write=_text(texts.aicb), words=IMPORT),
         Reading(name="AICB table", file="big.csv", write=_text(texts.aicb_csv), words=IMPORT),

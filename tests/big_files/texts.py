@@ -147,6 +147,17 @@ def sonic(count: int) -> str:
     return json.dumps(tables)
 
 
+def sonic_profiles(count: int) -> str:
+    """A switch of few ports, whose queues name one of very many profiles."""
+    curve = {"green_min_threshold": "1048576", "green_max_threshold": "2097152", "ecn": "ecn_all"}
+    tables = {
+        **json.loads(sonic(8)),
+        "WRED_PROFILE": {f"PROFILE{n}": curve for n in range(count)},
+        "QUEUE": {f"Ethernet{n}|0-7": {"wred_profile": f"PROFILE{n % count}"} for n in range(8)},
+    }
+    return json.dumps(tables)
+
+
 def aicb(count: int) -> str:
     head = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
     row = "attention_column_{0:0200}\t-1\t1000\tALLGATHER\t8192\t1000\tREDUCESCATTER\t4096\t1000\tNONE\t0\t100\n"

@@ -29,6 +29,8 @@ GOLDEN_FABRICS = (
         "leaf1.lldp.json",
     ),
 )
+SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")
+REAL_SWITCHES = ("sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json")
 WORKLOAD = "trace/workload_analytical.txt"
 TRACES = ("trace/custom_allreduce.0.et", "trace/nccl_data.json.gz")
 LOGS = ("nccl/nccl_allreduce.log", "nccl/sendrecv_roce_4gpu.log", "nccl/ib_loopback_all_sizes.log")
@@ -73,6 +75,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
 
     inputs = samples.inputs
     fabrics = (*(GOLDEN / name for name in GOLDEN_FABRICS), *real(*FABRICS), *inputs.cablings)
+    switches = (*(GOLDEN / name for name in SWITCHES), *real(*REAL_SWITCHES))
     scenarios = (*sorted((ROOT / "scenarios").glob("*.yaml")), *inputs.jobs, *inputs.flaps)
     traces = (*inputs.workloads, *real(*TRACES), *samples.traces)
     measurements = (*inputs.measurements, *real("nccl/nccl_allreduce.log"))
@@ -83,6 +86,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="topo show", words=["topo", "show", FILE], files=fabrics),
         Door(name="topo validate", words=["topo", "validate", FILE, "--json"], files=fabrics),
         Door(name="topo import", words=["topo", "import", FILE, "--out", f"{OUT}.json"], files=fabrics),
+        Door(name="topo import, QoS", words=["topo", "import", FILE, "--with-qos", "--json"], files=switches),
         Door(name="topo export", words=["topo", "export", FILE, "--out", f"{OUT}.graphml"], files=fabrics),
         Door(name="topo diff", words=["topo", "diff", lab, FILE], files=fabrics),
         Door(name="scenario check", words=["scenario", "check", FILE], files=scenarios),

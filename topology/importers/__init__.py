@@ -72,7 +72,7 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
     It has a note of every default filled in and everything skipped. A folder means the files in it, except those whose
     names begin with a dot.
     """
-    paths = [file for path in paths for file in _files_at(path)]
+    paths = files_of(paths)
     missing = [path for path in paths if not path.is_file()]
     if missing or not paths:
         raise InputError(*(_missing(path) for path in missing or [Path("topology")]))
@@ -95,8 +95,12 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
     )
 
 
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """Return files as they are and folders as the files in them, by name; a folder without files stays itself."""
+    return [file for path in paths for file in _files_at(path)]
+
+
 def _files_at(path: Path) -> list[Path]:
-    """Return the files of a folder by name, or the path itself where it is none or has none."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")) or [path]

@@ -11,8 +11,10 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.rules import print_rules, site_rules
 from fabrictune.cli.topo.overrides import override_options
 from fabrictune.cli.topo.probe import probe
+from fabrictune.cli.topo.switch_settings import qos_options, read_settings, show_with_settings
 
 if TYPE_CHECKING:
+    from fabrictune.scenario.switch_settings import Marking
     from fabrictune.topology.fabric import Fabric
     from fabrictune.topology.link_overrides import LinkOverride
 
@@ -31,15 +33,20 @@ links_option = click.option("--links", is_flag=True, help="List every link as we
 @format_option
 @override_options
 @out_option
+@qos_options
 @json_option
 def import_files(
     files: tuple[Path, ...],
     file_format: str | None,
     overrides: "list[LinkOverride]",
     out: Path | None,
+    marking: "Marking | None",
     as_json: bool,
 ) -> None:
     """Read files that describe a network, or folders of them, as one fabric.
+
+    With --with-qos, WRED, PFC, buffers, maps and hash of SONiC switches become the keys of a scenario, each with file
+    and line; with --out pod.json they are written to pod.yaml beside it, as a scenario of that fabric.
 
     \b
     Formats: fabrictune, infragraph, containerlab, csv, graphml, hpcc, htsim,
@@ -50,14 +57,19 @@ def import_files(
       fabrictune topo import lab.clab.yml --out lab.json
       fabrictune topo import leaf1.config_db.json spine1.config_db.json
       fabrictune topo import lab.clab.yml --rate 400G --rate 0-1=200G --cable 30m --out lab.json
+      fabrictune topo import configs/ --with-qos --dscp 26 --out pod.json
     """
     from fabrictune.topology.importers import import_fabric
     from fabrictune.topology.link_overrides import override_links
 
     _check(out)
+    settings = read_settings(files, marking, out)
     fabric = override_links(import_fabric(files, file_format), overrides, where="TIERS")
     _save(fabric, out)
-    _show(fabric, has_links=False, as_json=as_json)
+    if settings:
+        show_with_settings(fabric, settings, as_json=as_json)
+    else:
+        _show(fabric, has_links=False, as_json=as_json)
 
 
 @topo.command()

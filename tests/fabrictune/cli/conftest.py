@@ -20,6 +20,7 @@ COUNT = re.compile(r"^(num|is|has|knows)_|_id$")
 DIMENSIONLESS = frozenset(
     [
         "choice",
+        "cnp",  # a priority
         "destination_qpn",
         "destination_rail",
         "destination_ranks",
@@ -41,9 +42,11 @@ DIMENSIONLESS = frozenset(
         "tier",
         "rank",
         "place",
+        "priority",
         "round",
         "step",
         "seed",
+        "weight",
         "exit_code",
         "hosts",
         "switches",

@@ -1,0 +1,68 @@
+"""`topo import --with-qos`: the settings of switches on the screen, and as a scenario that runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fabrictune.cli.main import run
+from fabrictune.scenario.compilation import assemble
+from fabrictune.scenario.composition import compose
+from fabrictune.scenario.files import load_scenario
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "topology"
+SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")
+
+
+@pytest.fixture
+def switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the configurations of a leaf and a spine, which is the current one."""
+    for name in SWITCHES:
+        shutil.copy(GOLDEN / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_settings_are_shown_with_their_lines(switches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every value's file and line, what most have, what is assumed, and what is not used."""
+    assert run(["topo", "import", *SWITCHES, "--with-qos", "--dscp", "26"]) == 0
+    assert capsys.readouterr().out == (GOLDEN / "qos.txt").read_text()
+
+
+def test_a_scenario_is_drafted_beside_the_fabric(switches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is a scenario as it stands, which runs; its files are named from its own folder."""
+    (switches / "drafts").mkdir()
+    out = Path("drafts") / "pod.json"
+    assert run(["topo", "import", *SWITCHES, "--with-qos", "--dscp", "26", "--out", str(out)]) == 0
+    assert "scenario: drafts/pod.yaml\n" in capsys.readouterr().out
+    scenario = load_scenario(out.with_suffix(".yaml"))
+    assert scenario.switches
+    assert [path.resolve() for path in scenario.switches.files] == [switches / name for name in SWITCHES]
+    assert (scenario.name, scenario.switches.dscp) == ("sonic-2-switches-qos", 26)
+    config = assemble(compose(scenario), None).config
+    assert [entry.priority for entry in config.queues.priorities] == [3, 6]
+    assert (config.buffer.size_bytes, config.queues.priorities[0].ecn.kmin_bytes) == (68_000_000, 1_000_000)
+
+
+def test_the_settings_as_json(switches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One value, with the keys as a scenario has them."""
+    assert run(["topo", "import", *SWITCHES, "--with-qos", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["engine"]["pfc"]["watchdog"] == {"detect": "200 ms", "restore": "400 ms", "action": "drop"}
+    assert (shown["priority"], shown["scenario"], shown["routing"]["function"]) == (3, None, "crc16")
+    assert len(shown["unused"]) == 5
+
+
+def test_dscps_are_for_qos(capsys: pytest.CaptureFixture[str]) -> None:
+    """A setting without effect is refused."""
+    assert run(["topo", "import", SWITCHES[0], "--dscp", "26"]) == 2
+    assert "--dscp is for --with-qos" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_switch_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is written."""
+    out = tmp_path / "pod.json"
+    assert run(["topo", "import", str(GOLDEN / "lab.cabling.csv"), "--with-qos", "--out", str(out)]) == 2
+    assert "no configuration of a SONiC switch" in capsys.readouterr().err
+    assert not out.exists()
