@@ -73,6 +73,15 @@ PARTIAL = Rule(
     evidence="Cases planned and cases measured, and the reason for the stop.",
     next_step="measure again; the cases measured so far can be used",
 )
+MESSAGE_RATE_CONTRADICTION = Rule(
+    id="rdma.message-rate-contradiction",
+    severity=Severity.WARNING,
+    title="Bandwidth that its rate of messages contradicts",
+    meaning="A row of perftest has a bandwidth that differs by more than 1 % from its rate of messages times the size.",
+    impact="The row was edited, two lines were mixed, or the unit of the bandwidth is not that of its heading.",
+    evidence="Table `perftest`: bandwidth, rate of messages and size of the row.",
+    next_step="look at the row in its file; run the test with --report_gbits",
+)
 SLOW_HOST = Rule(
     id="rdma.slow-host",
     severity=Severity.WARNING,
@@ -181,6 +190,7 @@ TIMERS = (
     WATCHDOG_TOO_SHORT,
     NO_SUCH_TIMER,
     PARTIAL,
+    MESSAGE_RATE_CONTRADICTION,
     SLOW_HOST,
     TIMERS_OFF,
     SIMULATION_DIFFERS,

@@ -18,7 +18,7 @@ BITS_PER_GIGABIT = 10**9
 BITS_PER_MEBIBYTE = 8 * 2**20
 _MOST_CHARACTERS = 2**18
 _FIELD = re.compile(r'"?([A-Za-z][\w.]*)"?\s*:\s*"?(-?\d+(?:\.\d+)?)"?,?')
-_HEADING = re.compile(r"#?[\w.%]+(?: \w+)?\[[^\]]+\]|#\w+")
+HEADING = re.compile(r"#?[\w.%]+(?: \w+)?\[[^\]]+\]|#\w+")
 _COUNTER = re.compile(r"(?:hw_counters|counters)/(\w+)=(\d{1,20})")
 
 PerftestValues = dict[str, float]
@@ -53,7 +53,7 @@ def _read_table(text: str) -> PerftestValues:
     values: PerftestValues = {}
     for line in text[-_MOST_CHARACTERS:].splitlines():
         if line.strip().startswith("#bytes"):
-            headings = _HEADING.findall(line)
+            headings = HEADING.findall(line)
         elif headings and (numbers := _numbers(line.split())) and len(numbers) >= len(headings):
             values = dict(zip(headings, numbers, strict=False))
     return values

@@ -132,6 +132,9 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             name="NIC parameters", file="nic.txt", write=_text(texts.nic_parameters), words=("law", "import", FILE)
         ),
         Reading(
+            name="perftest", file="big.txt", write=_text(texts.perftest), words=("rdma", "import", FILE, "--out", OUT)
+        ),
+        Reading(
             name="NIC counters",
             file="counters.txt",
             write=_text(texts.nic_counters),

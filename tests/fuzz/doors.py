@@ -11,6 +11,9 @@ GOLDEN = ROOT / "tests" / "golden" / "topology"
 COUNTERS = tuple(
     ROOT / "tests" / "golden" / "counters" / name for name in ("before.txt", "after.txt", "statistic.json")
 )
+PERFTEST = tuple(
+    ROOT / "tests" / "golden" / "perftest" / name for name in ("read_lat.txt", "bidirectional.txt", "write_bw.json")
+)
 FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
 FABRICS = (
     *("clab/clos02.clab.yml", "clab/01-linux-nodes.clab.yml", "clab/basic-clab-sonic-l2-evpn.clab.yml"),
@@ -80,6 +83,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
     traces = (*inputs.workloads, *real(*TRACES), *samples.traces)
     measurements = (*inputs.measurements, *real("nccl/nccl_allreduce.log"))
     counters = (*COUNTERS, *real("counters/procfs_mlx5_0_and_ecn.txt", "counters/mlnx_qos_lossless.txt"))
+    perftest = (*PERFTEST, *real("nccl/ib_loopback_all_sizes.log"))
     out = ("--out", f"{OUT}.parquet")
     lab = str(GOLDEN / "lab.fabric.json")
     doors = [
@@ -97,6 +101,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
         Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
+        Door(name="rdma import", words=["rdma", "import", FILE, "--out", OUT], files=perftest),
         Door(name="rdma counters", words=["rdma", "counters", FILE, "--out", OUT], files=counters),
         Door(
             name="rdma counters, two", words=["rdma", "counters", str(COUNTERS[0]), FILE, "--out", OUT], files=counters
