@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Schedule
-from fabrictune.collectives.schedules import bruck, direct, double_binary_tree, halving_doubling, hierarchical, ring
+from fabrictune.collectives.schedules import (
+    bruck,
+    direct,
+    double_binary_tree,
+    halving_doubling,
+    hierarchical,
+    ring,
+    two_dimensional,
+)
 from fabrictune.foundation.traces import Operation
 
 MakeSchedule = Callable[[GroupShape], Schedule]
@@ -103,6 +111,15 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             Operation.ALL_TO_ALL: Implementation(
                 make_schedule=hierarchical.all_to_all, cost=hierarchical.all_to_all_cost
             ),
+        },
+    ),
+    "2dh": Algorithm(
+        summary="an all-to-all inside the hosts and then one between them, in few large messages on each rail",
+        implementations={
+            Operation.ALL_TO_ALL: Implementation(
+                make_schedule=two_dimensional.all_to_all,
+                cost=two_dimensional.all_to_all_cost,
+            )
         },
     ),
 }

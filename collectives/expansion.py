@@ -6,7 +6,8 @@ rank. A chunk of no bytes crosses nothing, and only passes on the wait.
 
 Between hosts a message keeps to the receiver's rail: it leaves through the NIC of the GPU that has, on the sender's
 host, the receiver's place, as NCCL does where it may not cross rails (NCCL_CROSS_NIC=0). To that GPU it crosses NVLink
-first (PXN). Where the job has no such GPU it leaves through the sender's own.
+first (PXN). Where the job has no such GPU, and with PXN off, it leaves through the sender's own. A note of the traffic
+says which, where rails change.
 
 Left out: the work of adding chunks up.
 
@@ -22,7 +23,7 @@ from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.connections import connect, cut, take_turns
 from fabrictune.collectives.messages import blocks_of
 from fabrictune.collectives.plans import Slicing, make_plans, refuse_too_many
-from fabrictune.collectives.rails import exit_ranks
+from fabrictune.collectives.rails import exit_ranks, rail_note
 from fabrictune.collectives.transfers import Transfers
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
 from fabrictune.foundation.generated_traces import GeneratedTrace
@@ -51,6 +52,10 @@ class ExpansionSpec:
         default=None, metadata={"help": "cut a channel's chunks into slices of at most this size, passed on one by one"}
     )
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
+    pxn: bool = field(
+        default=True,
+        metadata={"help": "leave through the NIC on the receiver's rail, over NVLink; false: through the own NIC"},
+    )
 
     def __post_init__(self) -> None:
         require_one_of(self.algorithm, tuple(ALGORITHMS), where="algorithm", what="algorithm", error=InputError)
@@ -93,9 +98,11 @@ def expand(
     del plans  # their schedules are large, and now in the blocks
     parts = ((block.batch, block.edges, block.bytes_UE[block.size_C]) for block in blocks)
     connections = connect(trace, placement.host_R, parts)
-    exit_rank_K = exit_ranks(placement, connections.source_K, connections.destination_K)
+    ends = (placement, connections.source_K, connections.destination_K)
+    exit_rank_K = exit_ranks(*ends, pxn=options.pxn)
     transfers = Transfers(trace, placement, blocks, connections, exit_rank_K)
-    traffic: TrafficTrace = GeneratedTrace(transfers, trace.notes)
+    notes = (*trace.notes, *rail_note(*ends, pxn=options.pxn))
+    traffic: TrafficTrace = GeneratedTrace(transfers, notes)
     if len(transfers) <= written_out_rows or num_qps > 1 or not transfers.wait_one_way:
         refuse_too_many(sum(block.num_messages for block in blocks))
         traffic = traffic.written_out()

@@ -15,7 +15,7 @@ from fabrictune.collectives.connections import connect
 from fabrictune.collectives.expansion import ExpansionSpec, check_placement
 from fabrictune.collectives.messages import Edges, bytes_of_edges, edges_of
 from fabrictune.collectives.plans import CollectivePlan, make_plans
-from fabrictune.collectives.rails import exit_ranks
+from fabrictune.collectives.rails import exit_ranks, rail_note
 from fabrictune.collectives.request_matching import Batch
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, TrafficTrace
@@ -38,7 +38,7 @@ def expand_to_flows(
     connections = connect(trace, placement.host_R, (_volumes(trace, plan, len(placement.nic_R)) for plan in plans))
     source_K, destination_K, bytes_K = connections.source_K, connections.destination_K, connections.bytes_K
     num_qps = options.qps_per_connection
-    nic_K = placement.nic_R[exit_ranks(placement, source_K, destination_K)]
+    nic_K = placement.nic_R[exit_ranks(placement, source_K, destination_K, pxn=options.pxn)]
     far_nic_K = placement.nic_R[destination_K]
     source_Q, destination_Q = np.repeat(nic_K, num_qps), np.repeat(far_nic_K, num_qps)
     size_K, rest_K = np.divmod(bytes_K, num_qps)
@@ -53,7 +53,7 @@ def expand_to_flows(
         delay_ps_N=zero_Q,
         operation_N=np.full_like(zero_Q, UNKNOWN),
         dependencies=Dependencies.none(len(source_Q)),
-        notes=trace.notes,
+        notes=(*trace.notes, *rail_note(placement, source_K, destination_K, pxn=options.pxn)),
     )
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 

@@ -231,7 +231,7 @@ NEEDS: Mapping[type, Sequence[Need]] = {
     ),
     NeighboursSpec: (
         Need(
-            fields=("expansion.algorithm", "expansion.channels", "expansion.slice_bytes", "expansion.qp_use"),
+            fields=tuple(f"expansion.{name}" for name in ("algorithm", "channels", "slice_bytes", "qp_use", "pxn")),
             what="a workload of collectives",
             is_met=lambda job: False,
         ),

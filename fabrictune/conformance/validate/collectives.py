@@ -91,6 +91,7 @@ _SIZED = (
     _sized("bruck", Operation.ALL_REDUCE, 13, 13 * _MB),
     *(_on_hosts(operation, num_bytes=128 * _MB) for operation in _HALVES),
     _on_hosts(Operation.ALL_TO_ALL, num_bytes=32 * _MB),
+    _sized("2dh", Operation.ALL_TO_ALL, 32, 128 * _MB, gpus_per_host=8, slice_bytes=_SLICE),
 )
 _COLLIDING_SEEDS = range(4)
 
