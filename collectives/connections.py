@@ -80,7 +80,7 @@ def take_turns(connection_N: IntArray, qps_per_connection: int) -> IntArray:
 def cut(traffic: TrafficTrace, num_parts: int) -> TrafficTrace:
     """Return the rows with each message cut into parts of at least a byte, as equal as can be, one after another."""
     parts_N = np.clip(traffic.bytes_N, 1, num_parts)
-    row, part = np.repeat(np.arange(len(traffic)), parts_N), _ranges(np.zeros_like(parts_N), parts_N)
+    row, part = np.repeat(np.arange(len(traffic)), parts_N), ranges_of(np.zeros_like(parts_N), parts_N)
     size_N, rest_N = np.divmod(traffic.bytes_N, parts_N)
     return replace(
         traffic,
@@ -101,16 +101,16 @@ def cut(traffic: TrafficTrace, num_parts: int) -> TrafficTrace:
 def _wait_for_parts(dependencies: Dependencies, parts_N: IntArray, row: IntArray) -> Dependencies:
     """Return the dependencies of the parts of the rows `row`, each on every part of what the row waited for."""
     num_waits = np.diff(dependencies.offset_N1)[row]
-    waited_for = dependencies.row_D[_ranges(dependencies.offset_N1[row], num_waits)]
+    waited_for = dependencies.row_D[ranges_of(dependencies.offset_N1[row], num_waits)]
     first_part_N = np.cumsum(parts_N) - parts_N
     parts_so_far = np.concatenate([[0], np.cumsum(parts_N[waited_for])])
     return Dependencies(
         offset_N1=parts_so_far[np.concatenate([[0], np.cumsum(num_waits)])],
-        row_D=_ranges(first_part_N[waited_for], parts_N[waited_for]),
+        row_D=ranges_of(first_part_N[waited_for], parts_N[waited_for]),
     )
 
 
-def _ranges(first: IntArray, length: IntArray) -> IntArray:
+def ranges_of(first: IntArray, length: IntArray) -> IntArray:
     """Return the ranges first, first + 1, ... of each length, one after another."""
     begin = np.cumsum(length) - length
     return np.repeat(first - begin, length) + np.arange(length.sum())

@@ -15,6 +15,7 @@ from typing import Any
 from fabrictune.cc.law_rules import handlers, reads_telemetry
 from fabrictune.cc.laws import LAWS
 from fabrictune.collectives.expansion import ExpansionSpec
+from fabrictune.collectives.expert_routing import RoutingSpec
 from fabrictune.foundation.documents import Key
 from fabrictune.foundation.settings.binding import Chosen, settings_of
 from fabrictune.foundation.settings.quantities import key_of
@@ -27,6 +28,7 @@ from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, TransportConfig
 from fabrictune.netsim.workloads.storage import StorageSpec
 from fabrictune.netsim.workloads.table import WorkloadSpec
+from fabrictune.scenario.experts import MoeSpec
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
 from fabrictune.scenario.mixture import MixSpec, Part
 from fabrictune.scenario.observed import ObservedSpec
@@ -236,6 +238,28 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda job: False,
         ),
     ),
+    MoeSpec: (
+        Need(
+            fields=("expansion.algorithm", "expansion.channels"),
+            what="a workload of collectives",
+            is_met=lambda job: False,
+        ),
+        Need(
+            fields=("expansion.slice_bytes",),
+            what="`deduplication: node`",
+            is_met=lambda job: job.deduplication == "node",
+        ),
+        Need(fields=("dispatch",), what="a `phase` with dispatch", is_met=lambda job: job.phase != "combine"),
+        Need(fields=("combine",), what="a `phase` with combine", is_met=lambda job: job.phase != "dispatch"),
+        Need(fields=("expert_compute_ns",), what="`phase: both`", is_met=lambda job: job.phase == "both"),
+    ),
+    RoutingSpec: (
+        Need(
+            fields=("num_groups",),
+            what="fewer `chosen_groups`",
+            is_met=lambda experts: experts.groups_of_token < experts.num_groups,
+        ),
+    ),
 }
 
 # Fields of a spec that need something elsewhere in the scenario, which `is_met` is given.
@@ -304,6 +328,8 @@ def _nested(key: str, value: Any) -> Iterator[tuple[tuple[Key, ...], Any]]:
 
 
 def _has_expert_traffic(job: JobSpec) -> bool:
+    if isinstance(job, MoeSpec):
+        return True
     axes = job.axes if isinstance(job, NeighboursSpec) else (job.axis,) if isinstance(job, CollectiveSpec) else ()
     return "ep" in axes or "edp" in axes
 

@@ -21,6 +21,7 @@ from fabrictune.foundation.layout import AXES, Axis
 from fabrictune.foundation.traces import CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
 from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
+from fabrictune.scenario.experts import MOE
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
 from fabrictune.topology.fabric import Fabric
@@ -198,6 +199,7 @@ SINGLE_TRAFFIC: Mapping[str, Workload] = {
         make=make_neighbours,
         summary="every rank of a training job sends to its neighbours along the axes, all at once",
     ),
+    "moe": MOE,
     "comm_trace": _of_requests(
         CommTraceSpec, _trace_of_file, "requests of the ranks of a job, from a file", sums_of=_sums_of_file
     ),
