@@ -95,6 +95,7 @@ def cut(traffic: TrafficTrace, num_parts: int) -> TrafficTrace:
         delay_ps_N=traffic.delay_ps_N[row],
         operation_N=traffic.operation_N[row],
         dependencies=_wait_for_parts(traffic.dependencies, parts_N, row),
+        jobs=tuple(replace(job, end=len(row)) for job in traffic.jobs),
     )
 
 

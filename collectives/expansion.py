@@ -28,7 +28,7 @@ from fabrictune.collectives.transfers import Transfers
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
 from fabrictune.foundation.generated_traces import GeneratedTrace
 from fabrictune.foundation.row_ranges import CHUNK_ROWS
-from fabrictune.foundation.traces import CommTrace, TrafficTrace
+from fabrictune.foundation.traces import CommTrace, TracedJob, TrafficTrace
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
@@ -102,7 +102,8 @@ def expand(
     exit_rank_K = exit_ranks(*ends, pxn=options.pxn)
     transfers = Transfers(trace, placement, blocks, connections, exit_rank_K)
     notes = (*trace.notes, *rail_note(*ends, pxn=options.pxn))
-    traffic: TrafficTrace = GeneratedTrace(transfers, notes)
+    job = TracedJob(requests=trace, begin=0, end=len(transfers))
+    traffic: TrafficTrace = GeneratedTrace(transfers, notes, (job,))
     if len(transfers) <= written_out_rows or num_qps > 1 or not transfers.wait_one_way:
         refuse_too_many(sum(block.num_messages for block in blocks))
         traffic = traffic.written_out()

@@ -14,7 +14,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.row_ranges import ranges
-from fabrictune.foundation.traces import Dependencies, TrafficTrace
+from fabrictune.foundation.traces import Dependencies, TracedJob, TrafficTrace
 
 
 class RowSource(Protocol):
@@ -34,9 +34,10 @@ class GeneratedTrace(TrafficTrace):
 
     _source: RowSource
 
-    def __init__(self, source: RowSource, notes: Sequence[str] = ()) -> None:
+    def __init__(self, source: RowSource, notes: Sequence[str] = (), jobs: Sequence[TracedJob] = ()) -> None:
         object.__setattr__(self, "_source", source)
         object.__setattr__(self, "notes", tuple(notes))
+        object.__setattr__(self, "jobs", tuple(jobs))
 
     def __len__(self) -> int:
         return len(self._source)
@@ -63,8 +64,8 @@ class GeneratedTrace(TrafficTrace):
 
     def written_out(self) -> TrafficTrace:
         """Return the trace with all its rows in memory."""
-        columns = {name: getattr(self, name) for name in TrafficTrace.__annotations__ if name != "notes"}
-        return TrafficTrace(**columns, notes=self.notes)
+        columns = {name: getattr(self, name) for name in TrafficTrace.__annotations__}
+        return TrafficTrace(**columns)
 
 
 def join_dependencies(parts: Sequence[Dependencies]) -> Dependencies:

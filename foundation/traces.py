@@ -159,6 +159,19 @@ class CommTrace:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TracedJob:
+    """The requests of a job among the transfers of a TrafficTrace, in memory only.
+
+    Of its transfers, rows `begin` to `end` - 1, the first are its requests becoming ready, and `operation_N` counts
+    the requests from that of row `begin` on.
+    """
+
+    requests: CommTrace
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrafficTrace:
     """N transfers between endpoints.
 
@@ -179,6 +192,7 @@ class TrafficTrace:
     relayed_from_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     relayed_to_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     notes: tuple[str, ...] = ()  # what was left out, guessed or filled in on the way here
+    jobs: tuple[TracedJob, ...] = ()  # whose requests the transfers come from; not in files
 
     def __post_init__(self) -> None:
         where = "traffic trace"

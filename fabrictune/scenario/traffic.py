@@ -14,11 +14,12 @@ import numpy as np
 from fabrictune.collectives.expansion import expand
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
+from fabrictune.collectives.overlapped_work import has_measured_waits, with_overlapped_work
 from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
 from fabrictune.foundation.layout import AXES, Axis
-from fabrictune.foundation.traces import CommTrace, Medium, Operation, TrafficTrace
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
 from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
 from fabrictune.scenario.experts import MOE
@@ -30,6 +31,7 @@ from fabrictune.topology.placement import Placement
 from fabrictune.topology.queue_pairs import make_queue_pairs
 
 MAX_LISTED = 8  # ranks that a message names
+UNKNOWN_OVERLAP = "work beside communication is not in the trace; exposed communication is at most what a replay shows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +124,14 @@ def _require_every_rank(trace: CommTrace, spec: CommTraceSpec) -> None:
         raise TraceError(Mistake(where=str(spec.file), found=found, next_step=next_step))
 
 
+def _trace_to_replay(spec: CommTraceSpec) -> CommTrace:
+    """Return the requests of a file with the work beside them; a note where a profile does not say it."""
+    trace = _trace_of_file(spec)
+    if (trace.issue_ps_N == UNKNOWN).all() or has_measured_waits(trace):
+        return with_overlapped_work(trace)
+    return replace(trace, notes=(*trace.notes, f"{spec.file}: {UNKNOWN_OVERLAP}"))
+
+
 def _sums_of_file(spec: CommTraceSpec) -> CommTrace:
     return _trace_of_file(spec, is_added_up=True)
 
@@ -201,7 +211,7 @@ SINGLE_TRAFFIC: Mapping[str, Workload] = {
     ),
     "moe": MOE,
     "comm_trace": _of_requests(
-        CommTraceSpec, _trace_of_file, "requests of the ranks of a job, from a file", sums_of=_sums_of_file
+        CommTraceSpec, _trace_to_replay, "requests of the ranks of a job, from a file", sums_of=_sums_of_file
     ),
     "observed": Workload(
         spec=ObservedSpec, make=make_observed, summary="flows seen on a real network: captures, NCCL's logs, listings"

@@ -12,6 +12,7 @@ from fabrictune.foundation.metrics.measures import measure_parts, measures_as_js
 from fabrictune.foundation.metrics.transfers import completion_times_ps, select_flows, slowdowns, throughputs_bps
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate
+from fabrictune.studies.replay.summary import ReplaySummary, summarize_replays
 
 MAX_LISTED = 16
 LISTED = ("transfer", "source", "destination", "bytes", "ready_ps", "finish_ps", "ideal_ps")
@@ -53,6 +54,7 @@ class Summary:
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of a mixture: the transfers' metrics
     faults: Sequence[FaultResult] = ()
     drops: Mapping[str, int] = field(default_factory=dict)  # packets that faults have cost, by cause
+    replays: Sequence[ReplaySummary] = ()  # of communication traces
 
     def as_json(self) -> dict[str, object]:
         """Return the summary as JSON values; each metric is an object of its value and unit."""
@@ -134,6 +136,7 @@ def summarize(record: RunRecord) -> Summary:
         parts=measure_parts(record),
         faults=_faults(record),
         drops=_drops(record),
+        replays=summarize_replays(record),
     )
 
 

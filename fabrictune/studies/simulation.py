@@ -15,6 +15,7 @@ from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.collisions import check_collisions, is_of_declared_incast
+from fabrictune.studies.replay.tables import replay_tables
 from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
 from fabrictune.topology.ecmp.polarization import check_polarization
 
@@ -90,7 +91,8 @@ def run_engine(
 def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
     """Return the record with its scenario, the part of each transfer, and a check of each expectation."""
     parts = _parts(compiled, record)
-    record = replace(record, run={**record.run, **describe_composed(compiled)}, tables={**record.tables, **parts})
+    tables = {**record.tables, **parts, **replay_tables(compiled, record)}
+    record = replace(record, run={**record.run, **describe_composed(compiled)}, tables=tables)
     report = compiled.check_files() + check_expectations(compiled.scenario.expect, record)
     return record.with_checks(report)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
-from fabrictune.foundation.metrics import formulas, transfers
+from fabrictune.foundation.metrics import formulas, replay, transfers
 from fabrictune.foundation.metrics.units import QUANTITIES, Unit, format_metric
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.settings.quantities import Quantity
@@ -254,6 +254,15 @@ METRICS: Mapping[str, Metric] = {
         meaning="queue depth that 95 % of the samples of all sampled ports do not exceed",
         columns=("samples.queue_bytes",),
         formula=lambda record: formulas.percentile(record.tables["samples"]["queue_bytes"], 0.95),
+        is_of_transfers=False,
+    ),
+    **{name: Metric(unit="ps", is_of_transfers=False, **times) for name, times in replay.REPLAY_TIMES.items()},
+    "step_time.ratio": Metric(
+        label="Step time over lower bound",
+        unit="ratio",
+        meaning="mean step time over the mean lower bound",
+        columns=(f"{replay.STEPS}.duration_ps", f"{replay.STEPS}.lower_bound_ps"),
+        formula=replay.over_bound,
         is_of_transfers=False,
     ),
 }

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from fabrictune.foundation.run_tables import collectives, comparison, ecmp, rdma, simulation, training
+from fabrictune.foundation.run_tables import collectives, comparison, ecmp, rdma, replay, simulation, training
 from fabrictune.foundation.run_tables.schema import TableSchema
 
 SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Simulation": simulation.TABLES,
+    "Replayed traces": replay.TABLES,
     "ECMP and paths": ecmp.TABLES,
     "Sweeps and comparison": comparison.TABLES,
     "Collectives": collectives.TABLES,

@@ -1,6 +1,7 @@
 """Merge of several workloads, each on queue pairs of its own."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,11 @@ def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int], notes: Sequ
         start_ps_N=np.concatenate([trace.start_ps_N + start for trace, start in zip(traces, start_ps, strict=True)]),
         dependencies=_joined_dependencies(traces, first_row),
         notes=tuple(dict.fromkeys([*(note for trace in traces for note in trace.notes), *notes])),
+        jobs=tuple(
+            replace(job, begin=job.begin + first, end=job.end + first)
+            for trace, first in zip(traces, first_row.tolist(), strict=True)
+            for job in trace.jobs
+        ),
     )
     return join_queue_pairs([queue_pairs for queue_pairs, _ in parts]), traffic
 

@@ -22,6 +22,7 @@ from fabrictune.cli.sim.sweep import sweep
 from fabrictune.foundation.records import notes_of
 
 if TYPE_CHECKING:
+    from fabrictune.studies.replay.summary import ReplaySummary
     from fabrictune.studies.run_summary import Summary
 
 sim = CommandGroup(name="sim", help="Run a scenario in the packet engine, once or under many settings.")
@@ -92,6 +93,15 @@ def _print(headline: str, summary: "Summary") -> None:
         fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
         print_table(fault_headings, summary.fault_rows)
         print_lines([f"packets lost to faults: {_causes(summary)}"])
+    for replay in summary.replays:
+        _print_replay(replay)
+
+
+def _print_replay(replay: "ReplaySummary") -> None:
+    of_part = f"{replay.part}: " if replay.part else ""
+    print_lines([f"{of_part}replayed steps of {replay.num_ranks:,} ranks; work and exposed communication of a rank"])
+    print_table(replay.headings, replay.rows, indent=2)
+    print_lines(replay.lines)
 
 
 def _listed(summary: "Summary") -> str:

@@ -1,0 +1,1 @@
+"""Replay of a communication trace: step time, exposed communication, critical path and lower bound."""
