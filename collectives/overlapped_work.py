@@ -41,7 +41,8 @@ def with_overlapped_work(trace: CommTrace) -> CommTrace:
 
 def _is_waited_N(trace: CommTrace) -> BoolArray:
     measured = (trace.issue_ps_N, trace.complete_ps_N, trace.exposed_wait_ps_N)
-    return np.logical_and.reduce([column_N != UNKNOWN for column_N in measured])
+    is_waited_N: BoolArray = np.all([column_N != UNKNOWN for column_N in measured], axis=0)
+    return is_waited_N
 
 
 @dataclass(kw_only=True)

@@ -36,6 +36,7 @@ from fabrictune.reports.pair_map import pair_map_section
 from fabrictune.reports.plans import plans_section
 from fabrictune.reports.provenance import read_provenance
 from fabrictune.reports.record_view import Run, open_run
+from fabrictune.reports.replay import replay_section
 from fabrictune.reports.seed_studies import outcomes_section
 from fabrictune.reports.startup import storms_section
 from fabrictune.reports.sweeps import sweeps_section
@@ -61,6 +62,7 @@ SECTIONS = (
     storms_section,
     plans_section,
     training_section,
+    replay_section,
     pair_map_section,
     fabric_section,
     loads_section,

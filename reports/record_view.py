@@ -45,7 +45,11 @@ PORTS = select(
 SAMPLES = select("samples", "time_ps", "port", "queue_bytes", "paused")
 LOADS = select("loads", "port", "flows", "demand_bps", "rate_bps")
 THROUGHPUT = select("throughput", "qp", "throughput_fraction")
-SHARED = (TRANSFERS, PORTS, SAMPLES, LOADS, THROUGHPUT)
+REPLAYED_STEPS = select(
+    "replayed_steps", "step", "duration_ps", "work_ps", "exposed_ps", "work_alone_ps", "lower_bound_ps", "part"
+)
+EXPOSED = select("exposed_communication", "step", "axis", "exposed_ps", "part")
+SHARED = (TRANSFERS, PORTS, SAMPLES, LOADS, THROUGHPUT, REPLAYED_STEPS, EXPOSED)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

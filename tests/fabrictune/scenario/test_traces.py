@@ -10,6 +10,7 @@ from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.traces import Operation
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
+from fabrictune.scenario.traffic import UNKNOWN_OVERLAP
 
 SCENARIO = """
 name: traced
@@ -44,7 +45,10 @@ def test_one_rank_alone_moves_nothing(tmp_path: Path) -> None:
 
 
 def test_notes_of_a_reader_reach_the_record(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    """One profile of two ranks with a kind that is not read: both are among the notes of what is run."""
+    """One profile of two ranks with a kind that is not read: both are among the notes of what is run.
+
+    So is that a profile does not say what a rank computes while it communicates.
+    """
     arguments = {"In msg nelems": 100, "Out msg nelems": 100, "dtype": "Float", "Process Group Ranks": "[0, 1]"}
     events = [
         {"ph": "X", "cat": "kernel", "name": "nccl", "ts": at, "dur": 1, "args": {**arguments, "Collective name": name}}
@@ -53,5 +57,5 @@ def test_notes_of_a_reader_reach_the_record(tmp_path: Path, recwarn: pytest.Warn
     (tmp_path / "profile.json").write_text(json.dumps({"distributedInfo": {"rank": 0}, "traceEvents": events}))
     (tmp_path / "traced.yaml").write_text(SCENARIO.format(num_ranks=2).replace("step.parquet", "profile.json"))
     notes = compose(load_scenario(tmp_path / "traced.yaml")).notes
-    assert [note.rpartition(": ")[2] for note in notes] == ["1", "1 of 2"]
+    assert [note.rpartition(": ")[2] for note in notes] == ["1", "1 of 2", UNKNOWN_OVERLAP]
     assert [str(warning.message) for warning in recwarn] == list(notes)

@@ -1,4 +1,4 @@
-"""Replayed steps of small traces: exact times, the critical path without gaps, and a bound that is never above a run."""
+"""Replayed steps of small traces: exact times, a critical path without gaps, and a bound that no run is below."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.run_tables.rows import to_rows
-from fabrictune.foundation.traces import Operation
+from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.replay.summary import summarize_replays
@@ -42,13 +42,19 @@ def write_scenario(
 
 def late_rank_step(folder: Path) -> RunRecord:
     """Return the run of an all-reduce that rank 1 comes to 30 us late, and of work on both ranks after it."""
-    common = {"operation": Operation.ALL_REDUCE, "group": (0, 1), "axis": "dp"}
-    rows = [
-        TraceRow(rank=0, num_bytes=10**6, compute_before_ps=100 * US, **common),
-        TraceRow(rank=0, num_bytes=8, compute_before_ps=50 * US, waits=(0,), **common),
-        TraceRow(rank=1, num_bytes=10**6, compute_before_ps=130 * US, **common),
-        TraceRow(rank=1, num_bytes=8, compute_before_ps=40 * US, waits=(2,), **common),
-    ]
+
+    def row(rank: int, num_bytes: int, work_us: int, waits: tuple[int, ...] = ()) -> TraceRow:
+        return TraceRow(
+            rank=rank,
+            operation=Operation.ALL_REDUCE,
+            group=(0, 1),
+            num_bytes=num_bytes,
+            compute_before_ps=work_us * US,
+            waits=waits,
+            axis="dp",
+        )
+
+    rows = [row(0, 10**6, 100), row(0, 8, 50, (0,)), row(1, 10**6, 130), row(1, 8, 40, (2,))]
     return simulate(load_scenario(write_scenario(folder, rows, num_ranks=2)))
 
 
@@ -105,13 +111,13 @@ def test_the_summary_says_it_in_a_few_lines(tmp_path: Path) -> None:
 def test_no_transfer_is_faster_than_its_bound(tmp_path: Path, algorithm: str) -> None:
     """Two collectives of every kind at a time among eight ranks on four hosts, late by ranks of a seed."""
     random = np.random.default_rng(7)
-    ranks, rows = tuple(range(8)), []
+    ranks = tuple(range(8))
+    rows: list[TraceRow] = []
     kinds = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.ALL_TO_ALL, Operation.REDUCE_SCATTER)
     for rank in ranks:
         first = len(rows)
         for number, operation in enumerate((*kinds, Operation.BROADCAST, *kinds)):
             late_ps = int(random.integers(0, 20)) * US
-            peer = {"peer": 2} if operation == Operation.BROADCAST else {}
             waits = (first + number - 2,) if number > 1 else ()
             rows.append(
                 TraceRow(
@@ -121,7 +127,7 @@ def test_no_transfer_is_faster_than_its_bound(tmp_path: Path, algorithm: str) ->
                     num_bytes=100_000 * (1 + number),
                     compute_before_ps=late_ps,
                     waits=waits,
-                    **peer,
+                    peer=2 if operation == Operation.BROADCAST else UNKNOWN,
                 )
             )
     path = write_scenario(tmp_path, rows, num_ranks=8, num_nics=2, algorithm=algorithm)
