@@ -5,7 +5,8 @@ host's copies go to the rank with the sender's place there, which passes them on
 within the sender's own host tokens go straight. A combine is the dispatch backwards: the passing rank waits for the
 ranks of its host, and adds up.
 
-A message that is passed on, and what passes it on, are cut into as many slices, each of which waits for its own.
+A message that is passed on, and what passes it on, are cut into as many slices, each of which waits for its own. At
+no step do all send to the same one.
 
 Source: DeepEP (normal kernels, NVLink and RDMA forwarding); Megatron Core, `MoEAlltoAllTokenDispatcher`.
 
@@ -38,6 +39,15 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Relay:
+    """Who passes on the copies of a sender for another host."""
+
+    sender: int
+    passing: int  # member with the sender's place there
+    others: Sequence[int]  # members of that host, from the right of the passing one
+
+
+@dataclass(frozen=True, kw_only=True)
 class Exchange:
     """What the ranks of a group exchange, by bytes: whom a message goes to, and how it is cut."""
 
@@ -59,18 +69,25 @@ class Exchange:
             for sender in range(n):
                 yield sender, sender // g * g + (sender + distance) % g if by_node else (sender + distance) % n
 
-    def relays(self) -> Iterator[tuple[int, int, Sequence[int]]]:
-        """Yield each sender with each other host's passing member, and the others of that host, from its right."""
+    def relays(self) -> Iterator[list[Relay]]:
+        """Yield for each other host, from the right, the relays of all senders, which have different members."""
         n, g = self.counts.num_ranks, self.ranks_per_host
         for distance in range(g, n if self.deduplication == "node" else 0, g):
+            relays = []
             for sender in range(n):
                 passing = (sender + distance) % n
                 first = passing // g * g
-                yield sender, passing, [first + (passing + step) % g for step in range(1, g)]
+                others = [first + (passing + step) % g for step in range(1, g)]
+                relays.append(Relay(sender=sender, passing=passing, others=others))
+            yield relays
 
-    def num_slices(self, num_bytes: int) -> int:
-        """Return the slices of what is passed on."""
-        return 1 if self.slice_bytes is None else min(MAX_SLICES, max(1, -(-num_bytes // self.slice_bytes)))
+    def num_slices(self, sender: int, member: int, token_bytes: int) -> int:
+        """Return the slices of a sender's copies for a member's host, which are passed on one by one."""
+        if self.slice_bytes is None or self.deduplication != "node":
+            return 1
+        host = member // self.ranks_per_host
+        num_bytes = int(bytes_of(self.counts.hosts_nH[sender : sender + 1, host : host + 1], token_bytes)[0, 0])
+        return min(MAX_SLICES, max(1, -(-num_bytes // self.slice_bytes)))
 
 
 @dataclass
@@ -86,13 +103,16 @@ class ExpertMessages:
         exchange, direct_nn = self.exchange, self.exchange.direct_bytes_nn(token_bytes)
         hosts_nH = bytes_of(exchange.counts.hosts_nH, token_bytes)
         for sender, receiver in exchange.pairs():
-            self._add(sender, receiver, int(direct_nn[sender, receiver]))
-        for sender, passing, others in exchange.relays():
-            num_bytes = int(hosts_nH[sender, passing // exchange.ranks_per_host])
-            num_slices = exchange.num_slices(num_bytes)
-            arrival = self._add(sender, passing, num_bytes, num_slices=num_slices)
-            for receiver in others:
-                self._add(passing, receiver, int(direct_nn[sender, receiver]), num_slices=num_slices, waits=(arrival,))
+            num_slices = exchange.num_slices(sender, receiver, token_bytes)
+            self._add(sender, receiver, int(direct_nn[sender, receiver]), num_slices=num_slices)
+        for relays in exchange.relays():
+            for relay in relays:
+                num_slices = exchange.num_slices(relay.sender, relay.passing, token_bytes)
+                num_bytes = int(hosts_nH[relay.sender, relay.passing // exchange.ranks_per_host])
+                arrival = self._add(relay.sender, relay.passing, num_bytes, num_slices=num_slices)
+                for receiver in relay.others:
+                    num_bytes = int(direct_nn[relay.sender, receiver])
+                    self._add(relay.passing, receiver, num_bytes, num_slices=num_slices, waits=(arrival,))
 
     def work(self, duration_ps: int) -> None:
         """Add each member's work, once all its tokens have come."""
@@ -107,18 +127,28 @@ class ExpertMessages:
         exchange, direct_nn = self.exchange, self.exchange.direct_bytes_nn(token_bytes)
         hosts_nH = bytes_of(exchange.counts.hosts_nH, token_bytes)
         for owner, member in exchange.pairs():
-            self._add(member, owner, int(direct_nn[owner, member]), waits=self._work(member))
-        for owner, passing, others in exchange.relays():
-            num_bytes = int(hosts_nH[owner, passing // exchange.ranks_per_host])
-            num_slices = exchange.num_slices(num_bytes)
-            sums = [
-                self._add(
-                    member, passing, int(direct_nn[owner, member]), num_slices=num_slices, waits=self._work(member)
-                )
-                for member in others
-            ]
-            waits = (*sums, *self._work(passing))
-            self._add(passing, owner, num_bytes, num_slices=num_slices, waits=waits)
+            num_slices = exchange.num_slices(owner, member, token_bytes)
+            self._add(member, owner, int(direct_nn[owner, member]), num_slices=num_slices, waits=self._work(member))
+        for relays in exchange.relays():
+            sums: list[list[int]] = [[] for _ in relays]
+            for step in range(exchange.ranks_per_host - 1):
+                for relay, parts in zip(relays, sums, strict=True):
+                    parts.append(self._to_passing(relay, relay.others[step], direct_nn, token_bytes))
+            for relay, parts in zip(relays, sums, strict=True):
+                num_bytes = int(hosts_nH[relay.sender, relay.passing // exchange.ranks_per_host])
+                num_slices = exchange.num_slices(relay.sender, relay.passing, token_bytes)
+                waits = (*parts, *self._work(relay.passing))
+                self._add(relay.passing, relay.sender, num_bytes, num_slices=num_slices, waits=waits)
+
+    def _to_passing(self, relay: Relay, member: int, direct_nn: IntArray, token_bytes: int) -> int:
+        """Add a member's results on their way to the one that adds up, and return the message's number."""
+        return self._add(
+            member,
+            relay.passing,
+            int(direct_nn[relay.sender, member]),
+            num_slices=self.exchange.num_slices(relay.sender, relay.passing, token_bytes),
+            waits=self._work(member),
+        )
 
     def _work(self, member: int) -> tuple[int, ...]:
         return (self.work_of[member],) if member in self.work_of else ()

@@ -104,7 +104,10 @@ def _spread(is_set_N: BoolArray, values: IntArray) -> IntArray:
 
 
 def _slices(groups: Sequence[tuple[Sequence[int], Sequence[Message]]]) -> _Rows:
-    """Return the slices of all messages, those of one after another, with what each waits for."""
+    """Return the slices of all messages, the first of each before the second of any, with what each waits for.
+
+    What is ready at one time crosses NVLink in this order: whoever sends, sends all that it has in turn.
+    """
     first_of_group = np.cumsum([0, *(len(messages) for _, messages in groups)]).tolist()
     of_group = [
         (ranks, message, first_of_group[number])
@@ -121,23 +124,28 @@ def _slices(groups: Sequence[tuple[Sequence[int], Sequence[Message]]]) -> _Rows:
     waits_M1 = np.cumsum([0, *(len(message.waits) for _, message, _ in of_group)])
     wait_D = np.array([first + row for _, message, first in of_group for row in message.waits], np.int64)
     source_M, destination_M, bytes_M, delay_ps_M, slices_M = columns.T
-    row = np.repeat(np.arange(len(columns)), slices_M)
+    row_N = np.repeat(np.arange(len(columns)), slices_M)
     slice_N = ranges_of(np.zeros_like(slices_M), slices_M)
+    order_N = np.argsort(slice_N, kind="stable")
+    place_N = np.empty_like(order_N)
+    place_N[order_N] = np.arange(len(order_N))
+    row_N, slice_N = row_N[order_N], slice_N[order_N]
+    waits = _waits_of_slices(Dependencies(offset_N1=waits_M1, row_D=wait_D), slices_M, row_N, slice_N)
     size_M, rest_M = np.divmod(bytes_M, slices_M)
     return _Rows(
-        source_N=source_M[row],
-        destination_N=destination_M[row],
-        bytes_N=size_M[row] + (slice_N < rest_M[row]),
-        delay_ps_N=delay_ps_M[row],
-        dependencies=_waits_of_slices(Dependencies(offset_N1=waits_M1, row_D=wait_D), slices_M, row, slice_N),
+        source_N=source_M[row_N],
+        destination_N=destination_M[row_N],
+        bytes_N=size_M[row_N] + (slice_N < rest_M[row_N]),
+        delay_ps_N=delay_ps_M[row_N],
+        dependencies=replace(waits, row_D=place_N[waits.row_D]),
     )
 
 
-def _waits_of_slices(waits: Dependencies, slices_M: IntArray, row: IntArray, slice_N: IntArray) -> Dependencies:
-    """Return what each slice waits for: its own of a message cut as often, else all of the message's slices."""
-    num_waits = np.diff(waits.offset_N1)[row]
-    awaited = waits.row_D[ranges_of(waits.offset_N1[row], num_waits)]
-    slices, place = np.repeat(slices_M[row], num_waits), np.repeat(slice_N, num_waits)
+def _waits_of_slices(waits: Dependencies, slices_M: IntArray, row_N: IntArray, slice_N: IntArray) -> Dependencies:
+    """Return what each slice waits for, in order of messages: its own of a message cut as often, else all of it."""
+    num_waits = np.diff(waits.offset_N1)[row_N]
+    awaited = waits.row_D[ranges_of(waits.offset_N1[row_N], num_waits)]
+    slices, place = np.repeat(slices_M[row_N], num_waits), np.repeat(slice_N, num_waits)
     is_own = slices_M[awaited] == slices
     first_M = np.cumsum(slices_M) - slices_M
     count = np.where(is_own, 1, slices_M[awaited])

@@ -23,7 +23,7 @@ SUBJECTS = {
         "fairness",
     ),
     "cc": ("dcqcn_fluid", "dcqcn", "dcqcn_firmware", "swift", "barre", "differential"),
-    "collectives": ("proofs", "bandwidth", "nccl_tests", "startup"),
+    "collectives": ("proofs", "bandwidth", "nccl_tests", "startup", "deepep"),
     "netsim": (
         "closed_forms",
         "bounds",

@@ -73,7 +73,10 @@ def test_experts_work_when_all_tokens_have_come() -> None:
 
 
 def test_slices_are_passed_on_one_by_one() -> None:
-    """50 B in slices of 20: 17, 17, 16 to rank 2, and as many of 40 B on to rank 3, each after its own."""
+    """50 B in slices of 20: 17, 17, 16 to rank 2, and as many of 40 B on to rank 3, each after its own.
+
+    All first slices stand before the second ones, so that whoever has several messages ready sends in turn.
+    """
     messages = planned("node", "dispatch", slice_bytes=20)
     _, traffic = put_on_wires([([0, 1, 2, 3], messages)], TWO_HOSTS, ExpansionSpec())
     first = np.flatnonzero(traffic.medium_N == Medium.FABRIC)
@@ -82,6 +85,26 @@ def test_slices_are_passed_on_one_by_one() -> None:
     assert traffic.bytes_N[passed_on].tolist() == [14, 13, 13]
     assert [traffic.dependencies.of(row).tolist() for row in passed_on] == [[row] for row in first.tolist()]
     assert set(traffic.medium_N[passed_on].tolist()) == {Medium.NVLINK}
+    assert max(first[0], passed_on[0]) < min(first[1], passed_on[1])
+
+
+def test_what_stays_in_a_host_is_cut_as_well() -> None:
+    """Two tokens of rank 0 are for its own host, 20 B in slices of 8: those for rank 1 go in three parts."""
+    messages = planned("node", "dispatch", slice_bytes=8)
+    _, traffic = put_on_wires([([0, 1, 2, 3], messages)], TWO_HOSTS, ExpansionSpec())
+    inside_N = (traffic.source_N == 0) & (traffic.destination_N == 1) & (traffic.medium_N == Medium.NVLINK)
+    assert traffic.bytes_N[inside_N].tolist() == [7, 7, 6]
+
+
+def test_results_are_added_up_at_different_ranks_at_one_time() -> None:
+    """On a host of three each sends to another one at each step: 1 to 0, 2 to 1, 0 to 2, and then the other way."""
+    counts = TokenCounts(
+        choices_nn=np.ones((6, 6), np.int64), ranks_nn=np.ones((6, 6), np.int64), hosts_nH=np.ones((6, 2), np.int64)
+    )
+    plan = ExpertMessages(exchange=Exchange(counts=counts, ranks_per_host=3, deduplication="node"))
+    plan.combine(1)
+    second_host = [(one.sender, one.receiver) for one in plan.messages[12:] if one.sender < 3 and one.receiver < 3]
+    assert second_host == [(1, 0), (2, 1), (0, 2), (2, 0), (0, 1), (1, 2)]
 
 
 def test_work_waits_for_every_slice() -> None:
