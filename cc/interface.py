@@ -157,6 +157,7 @@ class CompiledLaw:
     chosen: tuple[Parameter, ...] = ()  # those with a rule that are set
     derived: Mapping[str, str] = field(default_factory=dict)  # parameter -> the rule that gave its value, with source
     marking: MarkingRule = RED  # how switches mark for it
+    file_sha256: str = ""  # of a law in a file of the user's
 
     def failed_place(self, status: int) -> Place | None:
         """Return where a handler failed that returned this status; None where it did not, or at no known place."""

@@ -1,13 +1,14 @@
 """Table of the collective algorithms that can be chosen by name.
 
 To add one: write its module of functions from a group's shape to a Schedule and to its Cost, and list it here. Proofs,
-costs and the packet engine's cases follow from the list.
+costs and the packet engine's cases follow from the list. A file or a package may add one as `ALGORITHM`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fabrictune.collectives.alpha_beta import Cost
+from fabrictune.collectives.checker import find_errors
 from fabrictune.collectives.schedule import GroupShape, Schedule
 from fabrictune.collectives.schedules import (
     bruck,
@@ -18,7 +19,13 @@ from fabrictune.collectives.schedules import (
     ring,
     two_dimensional,
 )
+from fabrictune.foundation.errors import Mistake
+from fabrictune.foundation.extensions.guards import place_of
+from fabrictune.foundation.extensions.kinds import Kind
+from fabrictune.foundation.extensions.tables import Table
 from fabrictune.foundation.traces import Operation
+
+NUM_PROVED = (1, 2, 3, 4, 6, 8)  # members of the groups on which an algorithm from outside is proved
 
 MakeSchedule = Callable[[GroupShape], Schedule]
 
@@ -36,7 +43,7 @@ class Implementation:
     most_messages: Callable[[int], int] = _two_per_pair  # of one collective of n members
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Algorithm:
     """A family of schedules: one implementation for each operation that the algorithm covers."""
 
@@ -63,7 +70,38 @@ DEFAULTS: Mapping[Operation, Implementation] = {
     Operation.BARRIER: _RING[Operation.ALL_REDUCE],  # of no bytes: every member waits for every other
 }
 
-ALGORITHMS: Mapping[str, Algorithm] = {
+
+def _check_algorithm(algorithm: Algorithm) -> Iterator[Mistake]:
+    """Yield the first thing that is wrong with each operation, proved symbolically for small groups."""
+    for operation, implementation in algorithm.implementations.items():
+        if error := next(_errors(implementation, operation), ""):
+            yield Mistake(where=place_of(implementation.make_schedule), found=f"{operation.name.lower()} {error}")
+
+
+def _errors(implementation: Implementation, operation: Operation) -> Iterator[str]:
+    shapes = (GroupShape(num_members=n, local_size=g) for n in NUM_PROVED for g in (1, 2, 4) if n % g == 0)
+    for shape in shapes:
+        schedule: object = implementation.make_schedule(shape)
+        group = f"of {shape.num_members} members, {shape.local_size} a host"
+        if not isinstance(schedule, Schedule):
+            yield f"{group}: {type(schedule).__name__} where a Schedule is needed"
+            return
+        yield from (f"{group}: {error}" for error in find_errors(schedule, operation))
+        most = implementation.most_messages(shape.num_members)
+        if len(schedule) > most:
+            yield f"{group}: {len(schedule)} messages, where most_messages says {most}"
+        implementation.cost(shape)
+
+
+COLLECTIVE = Kind(
+    what="collective algorithm",
+    group="fabrictune.collectives",
+    value_type=Algorithm,
+    attribute="ALGORITHM",
+    check=_check_algorithm,
+)
+
+_OWN = {
     "ring": Algorithm(
         summary="chunks pass round a ring of neighbours; fewest bytes, most steps",
         implementations=_RING,
@@ -123,3 +161,5 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         },
     ),
 }
+
+ALGORITHMS = Table(COLLECTIVE, _OWN)

@@ -15,17 +15,20 @@ Shapes: N requests, K connections.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 
-from fabrictune.collectives.algorithms import ALGORITHMS
+from fabrictune.collectives.algorithms import ALGORITHMS, Algorithm
 from fabrictune.collectives.connections import connect, cut, take_turns
 from fabrictune.collectives.messages import blocks_of
 from fabrictune.collectives.plans import Slicing, make_plans, refuse_too_many
 from fabrictune.collectives.rails import exit_ranks, rail_note
 from fabrictune.collectives.transfers import Transfers
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
+from fabrictune.foundation.extensions.kinds import Extension
+from fabrictune.foundation.extensions.tables import Extensible
 from fabrictune.foundation.generated_traces import GeneratedTrace
 from fabrictune.foundation.row_ranges import CHUNK_ROWS
 from fabrictune.foundation.traces import CommTrace, TracedJob, TrafficTrace
@@ -42,7 +45,9 @@ MAX_CHANNELS = 64
 class ExpansionSpec:
     """Settings of the expansion of requests into messages."""
 
-    algorithm: str = field(default="ring", metadata={"help": "collective algorithm", "one_of": tuple(ALGORITHMS)})
+    algorithm: Annotated[str | Path | Extension[Algorithm], Extensible(ALGORITHMS)] = field(
+        default="ring", metadata={"help": "collective algorithm, or a Python file", "one_of": ALGORITHMS}
+    )
     qps_per_connection: int = field(default=1, metadata={"help": "queue pairs from one rank to another"})
     qp_use: Literal["round_robin", "split"] = field(
         default="round_robin", metadata={"help": "messages take the queue pairs in turn, or each is split over them"}
@@ -58,7 +63,8 @@ class ExpansionSpec:
     )
 
     def __post_init__(self) -> None:
-        require_one_of(self.algorithm, tuple(ALGORITHMS), where="algorithm", what="algorithm", error=InputError)
+        if isinstance(self.algorithm, str):
+            require_one_of(self.algorithm, tuple(ALGORITHMS), where="algorithm", what="algorithm", error=InputError)
         ranges = {
             "qps_per_connection": (1, MAX_QPS_PER_CONNECTION),
             "channels": (1, MAX_CHANNELS),
@@ -70,6 +76,14 @@ class ExpansionSpec:
                 raise InputError(Mistake(where=name, found=str(value), allowed=f"{lowest} to {highest}"))
         if self.slice_bytes is not None and self.slice_bytes < 1:
             raise InputError(Mistake(where="slice_bytes", found=f"{self.slice_bytes} B", allowed="1 B or more"))
+
+    @property
+    def collective(self) -> Algorithm:
+        """Return the algorithm itself."""
+        if isinstance(self.algorithm, Extension):
+            return self.algorithm.value
+        assert isinstance(self.algorithm, str), f"{self.algorithm} is loaded before it is used"
+        return ALGORITHMS[self.algorithm]
 
     @property
     def slicing(self) -> Slicing:
@@ -93,7 +107,7 @@ def expand(
     """
     check_placement(trace, placement, fabric)
     num_qps = options.qps_per_connection
-    plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=num_qps > 1)
+    plans = make_plans(trace, placement.host_R, options.collective, options.slicing, is_written_out=num_qps > 1)
     blocks = blocks_of(len(trace), plans)
     del plans  # their schedules are large, and now in the blocks
     parts = ((block.batch, block.edges, block.bytes_UE[block.size_C]) for block in blocks)

@@ -34,7 +34,7 @@ def expand_to_flows(
     host is left out.
     """
     check_placement(trace, placement, fabric)
-    plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=False)
+    plans = make_plans(trace, placement.host_R, options.collective, options.slicing, is_written_out=False)
     connections = connect(trace, placement.host_R, (_volumes(trace, plan, len(placement.nic_R)) for plan in plans))
     source_K, destination_K, bytes_K = connections.source_K, connections.destination_K, connections.bytes_K
     num_qps = options.qps_per_connection

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fabrictune.collectives.algorithms import ALGORITHMS
+from fabrictune.collectives.algorithms import Algorithm
 from fabrictune.collectives.channels import over_channels
 from fabrictune.collectives.request_matching import Batch, match_requests
 from fabrictune.collectives.schedule import GroupShape, Schedule
@@ -50,7 +50,7 @@ class CollectivePlan:
 
 
 def make_plans(
-    trace: CommTrace, host_R: IntArray, algorithm: str, slicing: Slicing, *, is_written_out: bool = True
+    trace: CommTrace, host_R: IntArray, algorithm: Algorithm, slicing: Slicing, *, is_written_out: bool = True
 ) -> list[CollectivePlan]:
     """Return a plan for every collective of a trace; raises TraceError for requests that do not meet.
 
@@ -95,7 +95,9 @@ def local_size(group: Sequence[int], host_R: IntArray) -> int:
     return int(lengths[0]) if is_regular else 1
 
 
-def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing, *, is_written_out: bool) -> list[CollectivePlan]:
+def _plans(
+    batch: Batch, size: int, algorithm: Algorithm, slicing: Slicing, *, is_written_out: bool
+) -> list[CollectivePlan]:
     is_pair = batch.operation == Operation.SEND
     shape = GroupShape(num_members=batch.num_members, local_size=1 if is_pair else size)
     is_kept = _most_messages(algorithm, batch) <= MAX_CACHED_MESSAGES
@@ -113,13 +115,13 @@ def _plan(base: Schedule, batch: Batch, shape: GroupShape, slicing: Slicing) -> 
     return CollectivePlan(batch=batch, schedule=schedule)
 
 
-def _most_messages(name: str, batch: Batch) -> int:
-    return ALGORITHMS[name].implementation_of(batch.operation).most_messages(batch.num_members)
+def _most_messages(algorithm: Algorithm, batch: Batch) -> int:
+    return algorithm.implementation_of(batch.operation).most_messages(batch.num_members)
 
 
 @lru_cache(maxsize=MAX_CACHED)
-def _base(algorithm: str, operation: Operation, shape: GroupShape) -> Schedule:
-    return ALGORITHMS[algorithm].implementation_of(operation).make_schedule(shape)
+def _base(algorithm: Algorithm, operation: Operation, shape: GroupShape) -> Schedule:
+    return algorithm.implementation_of(operation).make_schedule(shape)
 
 
 def _split(batch: Batch, key_C: IntArray) -> list[Batch]:

@@ -8,25 +8,30 @@ from typing import Any
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.scenario import fabrics
 from fabrictune.topology.fabric import Fabric
-from fabrictune.topology.importers import import_fabric
+from fabrictune.topology.importers import find_importer, import_fabric
 
 
-def build_fabric(builder: str, **settings: Any) -> Fabric:
-    """Return a fabric of a named shape, such as "clos", "fat_tree" or "megascale".
+def build_fabric(builder: str, *, trust_code: bool = False, **settings: Any) -> Fabric:
+    """Return a fabric of a named shape, such as "clos", "fat_tree" or "megascale", or of a Python file's.
 
     `settings` are those of the scenario key `fabric`, as a file has them: `num_hosts=16, nic_rate="400 Gbps"`.
-    Raises InputError with every mistake in them.
+    A Python file runs only with `trust_code`. Raises InputError with every mistake in them.
     """
-    return fabrics.build_named(builder, settings)
+    return fabrics.build_named(builder, settings, trust_code=trust_code)
 
 
-def load_fabric(*paths: str | PathLike[str], format: str | None = None) -> Fabric:  # noqa: A002
+def load_fabric(
+    *paths: str | PathLike[str],
+    format: str | None = None,  # noqa: A002
+    trust_code: bool = False,
+) -> Fabric:
     """Return the fabric in files of one format: SONiC, LLDP, containerlab, CSV, GraphML, InfiniBand, our own JSON.
 
-    The format is recognized by content unless `format` names it. Each default filled in and each part of a file that
-    was skipped is a FabrictuneWarning, and one of the fabric's `notes`, which its own file keeps. Raises InputError.
+    The format is recognized by content unless `format` names it, or a Python file that reads it, which runs only with
+    `trust_code`. Each default filled in and each part of a file that was skipped is a FabrictuneWarning, and one of the
+    fabric's `notes`, which its own file keeps. Raises InputError.
     """
-    fabric = import_fabric([Path(path) for path in paths], format)
+    fabric = import_fabric([Path(path) for path in paths], find_importer(format, trust_code=trust_code))
     for note in fabric.notes:
         warnings.warn(note, FabrictuneWarning, stacklevel=2)
     return fabric

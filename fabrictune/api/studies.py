@@ -57,13 +57,13 @@ def simulate(
 ) -> RunRecord:
     """Run a scenario in its engine and return the record; broken expectations are findings in it.
 
-    A law that is a file outside the package runs only with `trust_code`. `rules` is a site file with severities and
+    Python files that the scenario names run only with `trust_code`. `rules` is a site file with severities and
     thresholds of findings. Ctrl-C ends the run with what there is (`record.run["outcome"]` is "interrupted"). Raises
     InputError, LawError.
     """
     site = _site(rules)
-    checked = as_scenario(scenario, overrides)
-    return site.apply_to(simulation.simulate(checked, trust_code=trust_code, rules=site, progress=progress))
+    checked = as_scenario(scenario, overrides, trust_code=trust_code)
+    return site.apply_to(simulation.simulate(checked, rules=site, progress=progress))
 
 
 def compare_variants(

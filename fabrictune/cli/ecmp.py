@@ -19,6 +19,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     MAX_SEEDS,
     fail_on_option,
+    is_code_trusted,
     json_option,
     out_option,
     quiet_option,
@@ -62,7 +63,7 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.collisions import analyze_scenario, summarize_collisions
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out or Path("runs") / f"{checked.name}-ecmp", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = analyze_scenario(checked, progress, num_seeds=seeds, rules=site_rules())
@@ -101,7 +102,7 @@ def explain(scenario: Path, link: str | None, quiet: bool, as_json: bool) -> Non
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.link_report import explain_scenario_link
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         explanation = explain_scenario_link(checked, link, progress)
     if as_json:
@@ -145,7 +146,7 @@ def whatif(
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.whatif import compare, variants_from
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out or Path("runs") / f"{checked.name}-whatif", checked)
     more = variants_from(settings, failures)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
@@ -176,7 +177,7 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.factorial import run_factorial
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out or Path("runs") / f"{checked.name}-factorial", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
@@ -218,7 +219,7 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.collision_plan import plan_scenario, write_plan
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out or Path("runs") / f"{checked.name}-plan", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)

@@ -9,7 +9,7 @@ import click
 
 from fabrictune.cc.nic_parameters import NicFiles
 from fabrictune.cli.framework.groups import CommandGroup
-from fabrictune.cli.framework.options import json_option, scenario_argument, trust_code_option
+from fabrictune.cli.framework.options import is_code_trusted, json_option, scenario_argument, trust_code_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.foundation.errors import FabrictuneWarning, LawError, Mistake
 
@@ -38,7 +38,7 @@ def list_laws(as_json: bool) -> None:
 @click.argument("name")
 @trust_code_option
 @json_option
-def show(name: str, trust_code: bool, as_json: bool) -> None:
+def show(name: str, as_json: bool) -> None:
     """Show the description, source and parameter keys of a law; NAME may be a file with --trust-code.
 
     \b
@@ -48,7 +48,7 @@ def show(name: str, trust_code: bool, as_json: bool) -> None:
     from fabrictune.cc.laws import load_law
     from fabrictune.scenario.laws import describe_parameters
 
-    module = load_law(name, trust_code=trust_code)
+    module = load_law(name, trust_code=is_code_trusted())
     text = (module.__doc__ or "").strip()
     parameters = describe_parameters(module)
     if as_json:
@@ -107,7 +107,7 @@ def export_nic(scenario: Path, files: str) -> None:
     from fabrictune.scenario.files import load_scenario
     from fabrictune.scenario.nic_settings import nic_settings
 
-    found = load_scenario(scenario)
+    found = load_scenario(scenario, trust_code=is_code_trusted())
     lines = nic_settings(found, NicFiles(files))
     if not lines:
         raise LawError(

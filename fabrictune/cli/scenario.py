@@ -7,7 +7,7 @@ import click
 from fabrictune.cli.framework.findings import findings_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.keys import print_keys
-from fabrictune.cli.framework.options import json_option, scenario_argument
+from fabrictune.cli.framework.options import is_code_trusted, json_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines
 
 scenario = CommandGroup(name="scenario", help="Check a scenario file, and list the keys it can have.")
@@ -29,8 +29,8 @@ def check(scenario: Path, as_json: bool) -> None:
     from fabrictune.scenario.files import load_scenario
 
     compiled = assemble(
-        compose(without_ignored(load_scenario(scenario))), law=None
-    )  # a check runs no code, so it compiles no law
+        compose(without_ignored(load_scenario(scenario, trust_code=is_code_trusted()))), law=None
+    )  # no law is needed to check the rest
     num_faults = len(compiled.faults.faults)
     counts = {
         "nics": compiled.network.fabric.num_nics,

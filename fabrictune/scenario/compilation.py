@@ -42,10 +42,10 @@ class CompiledScenario(Composed):
         )
 
 
-def compile_scenario(scenario: Scenario, *, trust_code: bool = False) -> CompiledScenario:
+def compile_scenario(scenario: Scenario) -> CompiledScenario:
     """Return the scenario ready to run; raises InputError, LawError, and UntrustedCodeError for a law without leave."""
     scenario = without_ignored(scenario)
-    law = None if "law" in engine_of(scenario).ignores else compose_law(scenario, trust_code=trust_code)
+    law = None if "law" in engine_of(scenario).ignores else compose_law(scenario)
     return assemble(compose(scenario), law)
 
 

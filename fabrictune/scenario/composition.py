@@ -118,7 +118,7 @@ def _warn(notes: Iterable[str]) -> None:
         warnings.warn(note, FabrictuneWarning, stacklevel=3)
 
 
-def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:
+def compose_law(scenario: Scenario) -> CompiledLaw:
     """Compile the scenario's law; raises LawError, and UntrustedCodeError for one outside the project without leave."""
     with placed(scenario, "law", scenario.law.spec):
-        return compile_chosen(scenario.law, document=scenario.document, trust_code=trust_code)
+        return compile_chosen(scenario.law, document=scenario.document, trust_code=scenario.trust_code)

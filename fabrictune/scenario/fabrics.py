@@ -3,22 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key, key_path
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
-from fabrictune.foundation.settings.binding import Choice, Chosen, bind
-from fabrictune.foundation.settings.mistakes import to_mistakes
+from fabrictune.foundation.extensions.kinds import Extension, is_path
+from fabrictune.foundation.extensions.tables import Derived, Extensible
+from fabrictune.foundation.settings.binding import Choice, Chosen, FileSettings, bind
+from fabrictune.foundation.settings.mistakes import Places, to_mistakes
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.foundation.units import LINK_RATES, MAX_LINK_RATE_BPS, format_rate
 from fabrictune.scenario.assignments import parse_setting
-from fabrictune.topology.builders import BUILDERS
+from fabrictune.topology.builders import BUILDERS, Builder
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.graphs import write_graphml
-from fabrictune.topology.importers import IMPORTERS, import_fabric
+from fabrictune.topology.importers import IMPORTERS, Importer, import_fabric
 from fabrictune.topology.link_overrides import LinkOverride, override_links
 
 WRITERS = {".json": write_fabric, ".graphml": write_graphml}
@@ -29,8 +31,8 @@ class FabricFile:
     """A fabric described in a topology file."""
 
     file: Path = field(metadata={"help": "topology file"})
-    format: str | None = field(
-        default=None, metadata={"help": "by default recognised from the file", "one_of": tuple(IMPORTERS)}
+    format: Annotated[str | Path | Extension[Importer], Extensible(IMPORTERS)] | None = field(
+        default=None, metadata={"help": "by default recognised from the file; or a Python file", "one_of": IMPORTERS}
     )
     rate_bps: int | None = field(default=None, metadata={"help": "rate of every link, in place of the file's"})
     cable_mm: int | None = field(default=None, metadata={"help": "length of every cable, in place of the file's"})
@@ -38,7 +40,7 @@ class FabricFile:
     links: tuple[LinkOverride, ...] = field(default=(), metadata={"help": "the same between two tiers"})
 
     def __post_init__(self) -> None:
-        if self.format is not None:
+        if isinstance(self.format, str):
             require_one_of(self.format, tuple(IMPORTERS), where="format", what="format", error=InputError)
         self.overrides()
 
@@ -50,35 +52,69 @@ class FabricFile:
         return (*of_all, *self.links)
 
 
-FABRIC_CHOICE = Choice("builder", {**{name: builder.spec for name, builder in BUILDERS.items()}, "file": FabricFile})
+FABRIC_CHOICE = Choice("builder", Derived(BUILDERS, lambda builder: builder.spec, file=FabricFile), takes_files=True)
 
 
 def make_fabric(chosen: Chosen) -> Fabric:
     """Build or import a fabric; raises InputError."""
     if isinstance(chosen.spec, FabricFile):
+        assert not isinstance(chosen.spec.format, Path), f"{chosen.spec.format} is loaded before it is used"
         imported = import_fabric([chosen.spec.file], chosen.spec.format)
         return override_links(imported, chosen.spec.overrides(), where="fabric.links")
-    _check_rates(chosen.spec)
-    return BUILDERS[chosen.name].build(chosen.spec)
+    if chosen.extension is None:
+        return _build(BUILDERS[chosen.name], chosen.spec, origin=chosen.name)
+    builder: Builder = chosen.extension.value
+    return _build(builder, chosen.spec, origin=str(chosen.extension))
 
 
-def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
+def load_builder(chosen: Chosen, places: Places, *prefix: str, folder: Path = Path(), trust_code: bool) -> Chosen:
+    """Return the choice of a builder in a file with the builder's own settings; any other choice as it is.
+
+    Raises UntrustedCodeError without `trust_code`, and InputError with every mistake in file and settings.
+    """
+    if not isinstance(chosen.spec, FileSettings):
+        return chosen
+    extension = BUILDERS.load(chosen.spec.file, trust_code=trust_code)
+    spec: Any = _bound(extension.value, chosen.spec.settings, folder, places, *prefix)
+    return Chosen(name=chosen.name, spec=spec, extension=extension)
+
+
+def build_from_settings(builder: str, settings: Sequence[str], *, trust_code: bool = False) -> Fabric:
     """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError."""
-    return build_named(builder, dict(map(parse_setting, settings)), where="BUILDER")
+    return build_named(builder, dict(map(parse_setting, settings)), where="BUILDER", trust_code=trust_code)
 
 
-def build_named(builder: str, values: Mapping[str, Any], *, where: str = "builder") -> Fabric:
+def build_named(builder: str, values: Mapping[str, Any], *, where: str = "builder", trust_code: bool = False) -> Fabric:
     """Build a fabric from the values of a scenario's keys; raises InputError with every mistake in them.
 
-    `where` is the place that a mistake in the builder's name is reported at.
+    `builder` may be a Python file, which runs only with `trust_code`. `where` is the place that a mistake in the
+    builder's name is reported at.
     """
+    if is_path(builder):
+        settings = FileSettings(file=Path(builder), settings=values)
+        return make_fabric(
+            load_builder(Chosen(name=builder, spec=settings), CommandLine(builder), trust_code=trust_code)
+        )
     require_one_of(builder, tuple(BUILDERS), where=where, what="builder", error=InputError)
+    spec = _bound(BUILDERS[builder], values, Path(), CommandLine(builder))
+    return _build(BUILDERS[builder], spec, origin=builder)
+
+
+def _bound(builder: Builder, values: Mapping[str, Any], folder: Path, places: Places, *prefix: str) -> Any:
+    """Return the settings of a builder; raises InputError with every mistake in them."""
     try:
-        spec: Any = bind(BUILDERS[builder].spec, dict(values), folder=Path())
+        return bind(builder.spec, dict(values), folder=folder)
     except ValidationError as error:
-        raise InputError(*to_mistakes(error, CommandLine(builder))) from None
+        raise InputError(*to_mistakes(error, places, *prefix)) from None
+
+
+def _build(builder: Builder, spec: Any, *, origin: str) -> Fabric:
     _check_rates(spec)
-    return BUILDERS[builder].build(spec)
+    fabric: object = builder.build(spec)
+    if not isinstance(fabric, Fabric):
+        found = f"a builder that returned {type(fabric).__name__}"
+        raise InputError(Mistake(where=origin, found=found, allowed="Fabric"))
+    return fabric
 
 
 def _check_rates(spec: Any) -> None:

@@ -9,30 +9,33 @@ from fabrictune.foundation.documents import Document, load_yaml, parse_yaml
 from fabrictune.foundation.errors import ScenarioError
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
+from fabrictune.scenario.extensions import load_extensions
 from fabrictune.scenario.schema import Scenario
 
 MAX_SCENARIO_BYTES = 2**20
 
 
-def load_scenario(path: Path) -> Scenario:
+def load_scenario(path: Path, *, trust_code: bool = False) -> Scenario:
     """Return the scenario in a YAML file; raises InputError, or ScenarioError with every mistake found.
 
-    Nothing the scenario names is opened: that happens when it is composed.
+    Python files of topologies, importers, hash functions and collectives that it names are run, with `trust_code`
+    only: without, they raise UntrustedCodeError. Nothing else that the scenario names is opened before it is composed.
     """
-    return _bound(load_yaml(path, max_bytes=MAX_SCENARIO_BYTES))
+    return scenario_in(load_yaml(path, max_bytes=MAX_SCENARIO_BYTES), trust_code=trust_code)
 
 
-def parse_scenario(text: str, path: Path) -> Scenario:
+def parse_scenario(text: str, path: Path, *, trust_code: bool = False) -> Scenario:
     """Return the scenario in YAML text; `path` is what mistakes name, and files are looked up relative to it.
 
     Raises InputError, or ScenarioError with every mistake found.
     """
-    return _bound(parse_yaml(text, path))
+    return scenario_in(parse_yaml(text, path), trust_code=trust_code)
 
 
-def _bound(document: Document) -> Scenario:
+def scenario_in(document: Document, *, trust_code: bool) -> Scenario:
+    """Return the scenario in a document; raises InputError, or ScenarioError with every mistake found."""
     try:
         scenario = bind(Scenario, document.tree, folder=document.path.parent)
     except ValidationError as error:
         raise ScenarioError(*to_mistakes(error, document)) from None
-    return replace(scenario, document=document)
+    return load_extensions(replace(scenario, document=document), document, trust_code=trust_code)

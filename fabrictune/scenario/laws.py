@@ -17,9 +17,11 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from fabrictune.cc.interface import CompiledLaw, Parameter
-from fabrictune.cc.laws import LAWS, is_path, load_law
+from fabrictune.cc.laws import LAWS
 from fabrictune.foundation.documents import Document
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
+from fabrictune.foundation.extensions.kinds import is_path
+from fabrictune.foundation.extensions.tables import Derived
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.foundation.settings.quantities import format_setting, key_of, suffix_of
@@ -102,33 +104,47 @@ def choice_from_text(text: str) -> dict[str, Any]:
     return {"file": text} if is_path(text) else {"name": text}
 
 
-SPECS: Mapping[str, type] = {**{name: settings_spec(module) for name, module in LAWS.items()}, "file": LawFile}
+SPECS: Mapping[str, type] = Derived(LAWS, settings_spec, file=LawFile)
 LAW_CHOICE = Choice("name", SPECS, choice_from_text)
 NO_LAW = Chosen(name="none", spec=SPECS["none"]())
 
 
 def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) -> CompiledLaw:
     """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
-    from fabrictune.cc.compiler import compile_law  # here, since it loads LLVM
-
-    module, parameters = resolve(law, document=document, trust_code=trust_code)
-    return compile_law(module, parameters)
+    return resolve(law, document=document, trust_code=trust_code).compiled()
 
 
-def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tuple[ModuleType, dict[str, float]]:
-    """Return the law's module and the parameters that are set; raises LawError, UntrustedCodeError, ScenarioError."""
+@dataclass(frozen=True, kw_only=True)
+class ResolvedLaw:
+    """A law's module, and the parameters that are set."""
+
+    module: ModuleType
+    parameters: Mapping[str, float]
+    file_sha256: str = ""  # "" for a law of the project or of an installed package
+
+    def compiled(self) -> CompiledLaw:
+        """Return the law ready for an engine; raises LawError."""
+        from fabrictune.cc.compiler import compile_law  # here, since it loads LLVM
+
+        return replace(compile_law(self.module, self.parameters), file_sha256=self.file_sha256)
+
+
+def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> ResolvedLaw:
+    """Return the law with its parameters; raises LawError, UntrustedCodeError, ScenarioError."""
     if not isinstance(law.spec, LawFile):
         module = LAWS[law.name]
-        return module, _set(module, law.spec.parameters, getattr(law.spec, "defaults", "link"))
+        parameters = _set(module, law.spec.parameters, getattr(law.spec, "defaults", "link"))
+        return ResolvedLaw(module=module, parameters=parameters)
     file = law.spec.file
-    module = load_law(str(file) if is_path(str(file)) else f"./{file}", trust_code=trust_code)
+    extension = LAWS.load(file, trust_code=trust_code)
+    module = extension.value
     try:
-        parameters: Any = bind(parameters_spec(module), law.spec.parameters, folder=file.parent)
+        given: Any = bind(parameters_spec(module), law.spec.parameters, folder=file.parent)
     except ValidationError as error:
         assert document, "parameters written in code are right"
         mistakes = to_mistakes(error, document, "law", "parameters")
         raise ScenarioError(*(_with_unit(mistake, law.spec.parameters) for mistake in mistakes)) from error
-    return module, _set(module, parameters, law.spec.defaults)
+    return ResolvedLaw(module=module, parameters=_set(module, given, law.spec.defaults), file_sha256=extension.sha256)
 
 
 def _set(module: ModuleType, parameters: Any, defaults: Defaults) -> dict[str, float]:

@@ -10,6 +10,7 @@ from typing import Any
 from fabrictune.collectives.bounds import bus_factor
 from fabrictune.foundation.traces import Operation
 from fabrictune.scenario.composition import Composed
+from fabrictune.scenario.extensions import describe_extensions
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 
@@ -17,6 +18,8 @@ from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 def describe_composed(composed: Composed) -> dict[str, Any]:
     """Return the part of `run.json` that a scenario with its paths has."""
     description = describe_scenario(composed.scenario, composed.notes)
+    if extensions := describe_extensions(composed.scenario, getattr(composed, "law", None)):
+        description["extensions"] = extensions
     spec = composed.scenario.traffic.spec
     if isinstance(spec, AllReduceSpec):
         description["collective"] = _describe_collective(spec, composed, Operation.ALL_REDUCE, spec.layout.dp)

@@ -107,6 +107,7 @@ class Scenario:
     whatif: tuple[WhatIf, ...] = field(default=(), metadata={"help": "variants that `ecmp whatif` compares"})
     factors: tuple[Factor, ...] = field(default=(), metadata={"help": "what `ecmp factorial` crosses"})
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
+    trust_code: bool = field(default=False, repr=False, compare=False, metadata=NOT_A_KEY)  # the user's leave
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False, metadata=NOT_A_KEY)  # keys without effect
 
     def __post_init__(self) -> None:

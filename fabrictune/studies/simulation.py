@@ -23,7 +23,6 @@ from fabrictune.topology.ecmp.polarization import check_polarization
 def simulate(
     scenario: Scenario,
     *,
-    trust_code: bool = False,
     with_collisions: bool = True,
     rules: RuleSettings = CATALOG_SETTINGS,
     progress: Progress | None = None,
@@ -34,7 +33,7 @@ def simulate(
     max-min fair rates included, unless it is to be without `with_collisions`. `rules` has the thresholds of its
     findings. Raises InputError, LawError.
     """
-    compiled = compile_scenario(scenario, trust_code=trust_code)
+    compiled = compile_scenario(scenario)
     record = judge(compiled, run_engine(compiled, rules=rules, progress=progress))
     if not with_collisions:
         return record

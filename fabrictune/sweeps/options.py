@@ -20,10 +20,13 @@ DEFAULT_OBJECTIVE = "completion_time.p99"
 DEFAULT_SEEDS = 3
 
 
-def sweep_named(path: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int | None) -> Sweep:
+def sweep_named(
+    path: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int | None, *, trust_code: bool = False
+) -> Sweep:
     """Return the sweep in a file; with `axes`, the file is a scenario, and they make the sweep. Raises InputError."""
     if axes:
-        return _sweep_of(path, axes, metrics, num_seeds or DEFAULT_SEEDS)
+        scenario = load_scenario(path, trust_code=trust_code)
+        return _sweep_of(path, scenario.name, axes, metrics, num_seeds or DEFAULT_SEEDS)
     for option, is_given in (("--objective", bool(metrics)), ("--seeds", num_seeds is not None)):
         if is_given:
             next_step = f"set it in {path}, or give --vary"
@@ -31,10 +34,10 @@ def sweep_named(path: Path, axes: Sequence[str], metrics: Sequence[str], num_see
     return load_sweep(path)
 
 
-def _sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int) -> Sweep:
+def _sweep_of(scenario: Path, name: str, axes: Sequence[str], metrics: Sequence[str], num_seeds: int) -> Sweep:
     """Return the grid over `axes`, each `KEY=VALUE;VALUE`; raises InputError with every mistake found."""
     tree = {
-        "name": f"{load_scenario(scenario).name}-sweep",
+        "name": f"{name}-sweep",
         "scenario": scenario.name,
         "vary": [_axis(text) for text in axes],
         "seeds": num_seeds,

@@ -19,9 +19,11 @@ from typing import Any
 
 from fabrictune.cc.laws import LAWS
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.extensions.kinds import Extension
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import installed_version
 from fabrictune.netsim import _engine
+from fabrictune.scenario.extensions import describe_extensions
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
 from fabrictune.sweeps.schema import Sweep
@@ -29,7 +31,8 @@ from fabrictune.sweeps.search import AxisValues
 from fabrictune.topology import _fairness
 
 ENGINES = (_engine, _fairness)
-WITHOUT_EFFECT = ("name", "question", "switches", "whatif", "factors", "document", "notes")  # on a simulated run
+# on a simulated run
+WITHOUT_EFFECT = ("name", "question", "switches", "whatif", "factors", "document", "trust_code", "notes")
 DIGEST_BYTES = 12  # of a name: 2**48 runs before two would be expected to share one
 
 
@@ -116,12 +119,15 @@ class PointMaker:
             "engines": _engine_digests(),
             "metrics": {name: metric.meaning for name, metric in METRICS.items()},
             "law source": inspect.getsource(law) if law else "",
+            "extensions": describe_extensions(scenario),
             "keep_tables": self._sweep.keep_tables,
             **fields,
         }
 
     def _plain(self, value: Any) -> Any:
         """Return a setting as JSON values, a file as the digest of its content."""
+        if isinstance(value, Extension):
+            return value.sha256
         if dataclasses.is_dataclass(value):
             fields = {field.name: self._plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
             return {"": type(value).__name__, **fields}

@@ -36,7 +36,7 @@ def run_sweep(
     started = time.perf_counter()
     total = num_points(sweep) * sweep.seeds
     search = start_search(sweep)
-    maker = PointMaker(sweep, load_scenario(sweep.scenario), trust_code=trust_code)
+    maker = PointMaker(sweep, load_scenario(sweep.scenario, trust_code=trust_code), trust_code=trust_code)
     runs = _Runs(folder, executor, total, progress)
     if sweep.probe:
         _probe(sweep, maker, runs)

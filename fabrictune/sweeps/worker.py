@@ -25,6 +25,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.scenario.compilation import CompiledScenario, assemble
 from fabrictune.scenario.composition import Composed, compose
 from fabrictune.scenario.engines import engine_of, without_ignored
+from fabrictune.scenario.extensions import load_extensions
 from fabrictune.scenario.laws import resolve
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import judge, run_engine
@@ -57,8 +58,8 @@ class Worker:
 
         Raises KeyboardInterrupt once `is_stopped`, UnavailableError where this machine cannot run it.
         """
-        scenario = without_ignored(bind(Scenario, task.tree, folder=task.folder))
         try:
+            scenario = without_ignored(self._scenario(task))
             compiled = self._with_few_threads(assemble(self._compose(scenario), self._law(scenario, task)))
             record = judge(compiled, run_engine(compiled, progress=_watch(is_stopped)))
         except InputError as error:
@@ -71,6 +72,12 @@ class Worker:
         head = {**record.run, **_head(task), "metrics": metrics, "result": _digest(record)}
         return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
 
+    def _scenario(self, task: Task) -> Scenario:
+        """Return the task's scenario with the extensions that it names; raises InputError."""
+        scenario = bind(Scenario, task.tree, folder=task.folder)
+        with self._making:
+            return load_extensions(scenario, _document(task), trust_code=task.trust_code)
+
     def _with_few_threads(self, compiled: CompiledScenario) -> CompiledScenario:
         config = compiled.config
         if not isinstance(config, PacketConfig) or config.threads <= self._most_threads:
@@ -80,14 +87,13 @@ class Worker:
     def _law(self, scenario: Scenario, task: Task) -> CompiledLaw | None:
         if "law" in engine_of(scenario).ignores:
             return None
-        from fabrictune.cc.compiler import compile_law, with_settings  # here, since it loads LLVM
+        from fabrictune.cc.compiler import with_settings  # here, since it loads LLVM
 
-        document = Document(path=task.folder, text=_text(task), tree=task.tree, find_marks=lambda: Mark(0))
         with self._making:
-            name = (scenario.law.name, str(getattr(scenario.law.spec, "file", "")))
-            module, settings = resolve(scenario.law, document=document, trust_code=task.trust_code)
-            compiled: CompiledLaw = _kept(self._laws, name, lambda: compile_law(module, settings))
-            return with_settings(compiled, module, settings)
+            law = resolve(scenario.law, document=_document(task), trust_code=task.trust_code)
+            name = (scenario.law.name, str(getattr(scenario.law.spec, "file", "")), law.file_sha256)
+            compiled: CompiledLaw = _kept(self._laws, name, law.compiled)
+            return with_settings(compiled, law.module, law.parameters)
 
     def _compose(self, scenario: Scenario) -> Composed:
         parts = repr((scenario.fabric, scenario.routing, scenario.traffic, scenario.seed))
@@ -104,6 +110,11 @@ def _kept(store: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], A
     while len(store) > MAX_KEPT:
         store.popitem(last=False)
     return store[key]
+
+
+def _document(task: Task) -> Document:
+    """Return the place of a task's settings: a sweep's folder has no lines."""
+    return Document(path=task.folder / "scenario", text=_text(task), tree=task.tree, find_marks=lambda: Mark(0))
 
 
 def _watch(is_stopped: Stopped) -> Progress:

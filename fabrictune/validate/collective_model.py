@@ -20,7 +20,6 @@ from functools import cached_property
 
 import numpy as np
 
-from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
@@ -182,7 +181,7 @@ class CollectiveModel:
         """Return the longest of the bounds of all groups, each by itself."""
         trace, host_R = _trace(replace(self._spec, message_bytes=size_bytes)), self._placement.host_R
         expansion = self._spec.expansion
-        plans = make_plans(trace, host_R, expansion.algorithm, expansion.slicing, is_written_out=False)
+        plans = make_plans(trace, host_R, expansion.collective, expansion.slicing, is_written_out=False)
         shapes = (self._shape(plan, trace) for plan in plans)
         bounds = (
             lower_bound_ps(plan.schedule, shape, size_bytes, self._links)
@@ -207,7 +206,7 @@ class CollectiveModel:
         shape = GroupShape(num_members=len(group), local_size=local_size(group, self._placement.host_R))
         packet = np.array([links.mtu_bytes])
         payload_bps = links.rate_bps * links.mtu_bytes / float(links.wire_bytes(packet)[0])
-        cost = ALGORITHMS[expansion.algorithm].implementation_of(self.operation).cost(shape)
+        cost = expansion.collective.implementation_of(self.operation).cost(shape)
         return cost.time_ps(size_bytes, payload_bps, float(links.tail_ps(packet)[0]))
 
     def _engine_ps(self, size_bytes: int) -> float:

@@ -123,7 +123,7 @@ class _Experiment:
 
     @cached_property
     def law(self) -> CompiledLaw:
-        return compose_law(self.scenario, trust_code=False)
+        return compose_law(self.scenario)
 
     def row(self, adapter: Chosen, spec: RetransmissionSpec) -> TimerRow:
         """Return what model and engine say of an adapter with these settings."""

@@ -29,6 +29,8 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fabrictune.foundation.errors import FabrictuneError, Mistake, UnitError, nearest_name
+from fabrictune.foundation.extensions.kinds import Extension, is_path
+from fabrictune.foundation.extensions.tables import extensible
 from fabrictune.foundation.settings.quantities import Quantity, key_of, quantity_of
 
 Spec = TypeVar("Spec")
@@ -44,6 +46,15 @@ class Chosen:
 
     name: str
     spec: Any
+    extension: Extension[Any] | None = None  # the file of the user's that has the spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSettings:
+    """Settings for an extension in a file. Their keys are known, and checked, once the file has been loaded."""
+
+    file: Path
+    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,8 @@ class Choice:
     """Annotation of a field that takes one of several specs: the value of `key` names which.
 
     A mapping without `key` that has the key `file` chooses the spec named `file`, any other one `default`, where there
-    is one. `from_text`, where given, turns a plain text into such a mapping. `known_as` leads from names that others
+    is one. `from_text`, where given, turns a plain text into such a mapping. Where it `takes_files`, the value of `key`
+    may be a Python file, whose settings are those of the mapping. `known_as` leads from names that others
     use to those of the specs, for the guess of a mistake.
     """
 
@@ -59,6 +71,7 @@ class Choice:
     specs: Mapping[str, type]
     from_text: Callable[[str], dict[str, Any]] | None = None
     default: str | None = None
+    takes_files: bool = False
     known_as: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, value: object, info: ValidationInfo) -> Chosen:
@@ -75,6 +88,9 @@ class Choice:
             name = self.default
         else:
             self._refuse_without_key(value, info)
+        if self.takes_files and isinstance(name, str) and is_path(name):
+            settings = {key: entry for key, entry in value.items() if key != self.key}
+            return Chosen(name=name, spec=FileSettings(file=_path(name, info), settings=settings))
         if not isinstance(name, str) or name not in self.specs:
             refuse_at(self.key, name, "unknown_choice", allowed=list(self.specs), known_as=self.known_as)
         rest = {key: entry for key, entry in value.items() if key != self.key}
@@ -262,6 +278,8 @@ def _annotation(name: str, hint: Any) -> Any:
     """Return the pydantic annotation for a field of that name and type."""
     if choice := choice_of(hint):
         return Annotated[Any, PlainValidator(choice.read)]
+    if extensible(hint):
+        return Annotated[Any, PlainValidator(_name_or_file)]
     if get_origin(hint) in (Union, types.UnionType):
         inner = [entry for entry in get_args(hint) if entry is not types.NoneType]
         assert len(inner) == 1, f"{name}: a setting has one type, or one and None"
@@ -298,6 +316,13 @@ def _path(value: object, info: ValidationInfo) -> Path:
         refuse("path", "the name of a file is needed")
     assert isinstance(info.context, Path), "the folder of the file"
     return info.context / value
+
+
+def _name_or_file(value: object, info: ValidationInfo) -> str | Path:
+    """Return a name of a table as it is; the field's spec knows the names."""
+    if not isinstance(value, str):
+        refuse("string_type", "a name is needed")
+    return _path(value, info) if is_path(value) else value
 
 
 def _broken_rule(spec: type, mistake: Mistake, given: Mapping[str, Any]) -> InitErrorDetails:

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from fabrictune.cc.laws import LAWS, MAX_LAW_BYTES, load_law
+from fabrictune.cc.laws import LAWS, load_law
 from fabrictune.foundation.errors import LawError, UntrustedCodeError
+from fabrictune.foundation.extensions.kinds import MAX_BYTES
 
 LAW = """
 from fabrictune.cc.interface import Status
@@ -99,7 +100,7 @@ def test_a_hundred_megabytes_are_not_read(tmp_path):
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
     assert refusal(path) == (
-        f"{path}: too large for a law\n  allowed: {MAX_LAW_BYTES} bytes\n  next: keep in the file what the law needs"
+        f"{path}: too large for a law\n  allowed: {MAX_BYTES} bytes\n  next: keep in the file what the law needs"
     )
 
 

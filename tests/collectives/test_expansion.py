@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabrictune.collectives import plans
+from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.channels import over_channels
 from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.collectives.jobs import collective_step
@@ -395,11 +396,11 @@ def test_slices_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch
     trace, host_R = collective_step(ParallelLayout(dp=2), 1000), np.arange(2)
     slicing = plans.Slicing(slice_bytes=100)
     monkeypatch.setattr(plans, "MAX_MESSAGES", 20)
-    (plan,) = plans.make_plans(trace, host_R, "ring", slicing, is_written_out=False)
+    (plan,) = plans.make_plans(trace, host_R, ALGORITHMS["ring"], slicing, is_written_out=False)
     assert len(plan.schedule) == 20
     monkeypatch.setattr(plans, "MAX_MESSAGES", 19)
     with pytest.raises(TraceError, match="up to 20 messages in all"):
-        plans.make_plans(trace, host_R, "ring", slicing, is_written_out=False)
+        plans.make_plans(trace, host_R, ALGORITHMS["ring"], slicing, is_written_out=False)
 
 
 def test_only_what_is_written_out_counts_in_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,14 +30,16 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_ring_becomes_a_file_that_commands_read(folder: Path) -> None:
-    """The three commands as printed, and the line that the page quotes."""
-    made = run(folder, "my_ring.py")
-    assert (made.returncode, made.stderr) == (0, "")
-    shown = run(folder, "-m", "fabrictune", "topo", "show", "my_ring.json")
-    first_line = shown.stdout.splitlines()[0]
-    assert f"It prints `{first_line}`" in PAGE
-    analyzed = run(folder, "-m", "fabrictune", "ecmp", "analyze", "my_ring.yaml")
+def test_the_ring_is_built_and_analyzed_as_a_file(folder: Path) -> None:
+    """Both commands as printed, and the line that the page quotes."""
+    build = ["-m", "fabrictune", "topo", "build", "./my_ring.py", "hosts_per_switch=4"]
+    refused = run(folder, *build)
+    assert (refused.returncode, "--trust-code" in refused.stderr) == (2, True)
+    built = run(folder, *build, "--trust-code", "--out", "ring.json")
+    assert (built.returncode, built.stderr) == (0, "")
+    assert f"It prints `{built.stdout.splitlines()[0]}`" in PAGE
+    assert (folder / "ring.json").is_file()
+    analyzed = run(folder, "-m", "fabrictune", "ecmp", "analyze", "my_ring.yaml", "--trust-code")
     assert analyzed.returncode == 1  # there are findings
     assert re.search(r"switch\d:left -> switch\d:right: \d flows offer", analyzed.stdout)
 

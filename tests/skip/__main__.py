@@ -52,7 +52,7 @@ def bundled_scenarios() -> Iterator[tuple[str, Comparison]]:
     """Yield the same for every scenario."""
     for path in sorted(SCENARIOS.glob("*.yaml")):
         with every_run_compared() as made:
-            run_engine(compile_scenario(load_scenario(path), trust_code=True))
+            run_engine(compile_scenario(load_scenario(path, trust_code=True)))
         for got in made:
             yield path.stem, got
 

@@ -184,7 +184,7 @@ def test_random_runs_of_all_features_are_the_same() -> None:
 @pytest.mark.parametrize("name", LIGHT_SCENARIOS)
 def test_bundled_scenarios_are_the_same(name: str) -> None:
     """With their own laws, probes and faults; `python -m tests.skip --scenarios` takes all of them."""
-    compiled = compile_scenario(load_scenario(SCENARIOS / f"{name}.yaml"), trust_code=True)
+    compiled = compile_scenario(load_scenario(SCENARIOS / f"{name}.yaml"))
     with every_run_compared() as made:
         run_engine(compiled)
     assert [got.differences for got in made] == [()]

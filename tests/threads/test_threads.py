@@ -85,7 +85,7 @@ def test_every_node_is_in_the_part_that_the_definition_of_a_cut_gives_it(num_thr
 @pytest.mark.parametrize("name", LIGHT_SCENARIOS)
 def test_bundled_scenarios_are_the_same(name: str) -> None:
     """With their own laws, probes and faults; `python -m tests.threads --scenarios` takes all of them."""
-    compiled = compile_scenario(load_scenario(SCENARIOS / f"{name}.yaml"), trust_code=True)
+    compiled = compile_scenario(load_scenario(SCENARIOS / f"{name}.yaml"))
     with every_run_compared(2) as made:
         run_engine(compiled)
     assert [got.differences for got in made] == [()]

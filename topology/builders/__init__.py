@@ -1,9 +1,12 @@
-"""Builders: parameters in, Fabric out. One shape a file, listed here."""
+"""Builders: parameters in, Fabric out. One shape a file, listed here; a file or a package may add one as `BUILDER`."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from fabrictune.foundation.errors import Mistake
+from fabrictune.foundation.extensions.kinds import Kind
+from fabrictune.foundation.extensions.tables import Table
 from fabrictune.topology.builders.barre import BarreSpec
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
@@ -23,7 +26,21 @@ class Builder:
     summary: str
 
 
-BUILDERS: Mapping[str, Builder] = {
+def _check_builder(builder: Builder) -> Iterator[Mistake]:
+    spec = builder.spec
+    where = f"BUILDER: spec: {spec.__name__}"
+    if not is_dataclass(spec):
+        yield Mistake(where=where, found="no dataclass", allowed="a frozen dataclass whose fields are the settings")
+    elif any(isinstance(one.type, str) for one in fields(spec)):
+        found = "fields whose types are text"
+        yield Mistake(where=where, found=found, next_step="leave out `from __future__ import annotations`")
+
+
+TOPOLOGY = Kind(
+    what="topology", group="fabrictune.topologies", value_type=Builder, attribute="BUILDER", check=_check_builder
+)
+
+_OWN = {
     "clos": Builder(
         spec=ClosSpec,
         build=build_clos,
@@ -60,3 +77,5 @@ BUILDERS: Mapping[str, Builder] = {
         summary="a two-tier network for each of eight rails, and nothing that joins them",
     ),
 }
+
+BUILDERS = Table(TOPOLOGY, _OWN)

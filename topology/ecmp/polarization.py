@@ -109,7 +109,7 @@ def _drawn_headers(num_flows: int) -> FiveTuples:
 def _finding(hash_spec: HashSpec, below: ChoosingTier, above: ChoosingTier, reached: int) -> Finding:
     specs = [hash_spec.at_tier(tier.tier) for tier in (below, above)]
     seeds = [_seed(spec, tier) for spec, tier in zip(specs, (below, above), strict=True)]
-    functions = " and ".join(dict.fromkeys(spec.function for spec in specs))
+    functions = " and ".join(dict.fromkeys(str(spec.function) for spec in specs))
     seeding = "one seed" if seeds[0] == seeds[1] else "seeds that shift all hashes alike"
     return POLARIZED_TIERS.finding(
         severity=Severity.ERROR if reached == 1 else Severity.WARNING,

@@ -8,18 +8,24 @@ of buckets instead, and after a failure only the buckets of the failed port move
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
+from fabrictune.foundation.extensions.kinds import Extension
+from fabrictune.foundation.extensions.tables import Extensible
 from fabrictune.topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
-from fabrictune.topology.hashing.functions import HASHES
+from fabrictune.topology.hashing.functions import HASHES, HashFunction
 from fabrictune.topology.hashing.mixer import mix_bits
 
 MAX_ROTATION = 15  # as RTAG7's offset
 MAX_BUCKETS = 2**16
+
+FunctionName = Annotated[str | Path | Extension[HashFunction], Extensible(HASHES)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +33,9 @@ class TierHash:
     """Exceptions for the switches of one tier; None: as the rest of the fabric."""
 
     tier: int = field(metadata={"help": "1 ToR, 2 aggregation, 3 core"})
-    function: str | None = field(default=None, metadata={"help": "hash function", "one_of": tuple(HASHES)})
+    function: FunctionName | None = field(
+        default=None, metadata={"help": "hash function, or a Python file", "one_of": HASHES}
+    )
     seed: int | None = field(default=None, metadata={"help": "of the tier"})
     seed_per_switch: bool | None = field(default=None, metadata={"help": "a seed of its own for every switch"})
     fields: tuple[HeaderField, ...] | None = field(default=None, metadata={"help": "header fields hashed"})
@@ -46,7 +54,9 @@ class TierHash:
 class HashSpec:
     """Hash function of the switches of a fabric, its fields and its seeds."""
 
-    function: str = field(default="mixer", metadata={"help": "hash function; mixer is ideal", "one_of": tuple(HASHES)})
+    function: FunctionName = field(
+        default="mixer", metadata={"help": "hash function, or a Python file; mixer is ideal", "one_of": HASHES}
+    )
     seed: int = field(default=0, metadata={"help": "of the whole fabric"})
     seed_per_switch: bool = field(default=True, metadata={"help": "a seed of its own for every node, or one for all"})
     fields: tuple[HeaderField, ...] = field(
@@ -63,6 +73,14 @@ class HashSpec:
         if mistakes:
             raise InputError(*mistakes)
 
+    @property
+    def hash_function(self) -> HashFunction:
+        """The function itself, roles aside."""
+        if isinstance(self.function, Extension):
+            return self.function.value
+        assert isinstance(self.function, str), f"{self.function} is loaded before it is used"
+        return HASHES[self.function]
+
     def at_tier(self, tier: int) -> "HashSpec":
         """Return what the switches of a tier do, as a spec without roles."""
         role = next((role for role in self.tiers if role.tier == tier), None)
@@ -75,7 +93,7 @@ class HashSpec:
 
     def hash_flows(self, flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return each flow's hash at a switch with the given seed, roles aside."""
-        function = HASHES[self.function]
+        function = self.hash_function
         value_F = function.hash_flows(flows.choosing(self.fields), seed_F)
         if not self.rotation:
             return value_F
@@ -88,7 +106,7 @@ class HashSpec:
         return (self.hash_flows(flows, seed_F) % num_choices_F.astype(np.uint64)).astype(np.int64)
 
     def _mistakes(self) -> Iterator[Mistake]:
-        if self.function not in HASHES:
+        if isinstance(self.function, str) and self.function not in HASHES:
             yield Mistake(
                 where="function",
                 found=f"unknown hash function {quote(self.function)}",

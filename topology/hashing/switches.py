@@ -15,7 +15,6 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.topology.fabric import UNKNOWN_TIER
 from fabrictune.topology.hashing.five_tuples import FiveTuples
-from fabrictune.topology.hashing.functions import HASHES
 from fabrictune.topology.hashing.spec import HashSpec
 
 
@@ -62,7 +61,7 @@ class _Role:
     def __init__(self, spec: HashSpec, flows: FiveTuples, num_nodes: int) -> None:
         self._spec, self._flows = spec, flows
         self._seed_N = spec.node_seeds(num_nodes)
-        self._is_shifted = HASHES[spec.function].is_shifted_by_seed and len(flows) > 0
+        self._is_shifted = spec.hash_function.is_shifted_by_seed and len(flows) > 0
         if self._is_shifted:
             unseeded_F = np.zeros(len(flows), np.uint64)
             self._value_F = spec.hash_flows(flows, unseeded_F)

@@ -1,14 +1,17 @@
-"""Importers: files that others wrote in, Fabric out. One format a file, listed here.
+"""Importers: files that others wrote in, Fabric out. One format a file, listed here; a file or a package
+may add one as `IMPORTER`.
 
 A topology file says what is cabled to what, seldom all that an engine needs: each importer says which defaults it fills
 in and what it skips, and returns a note of every such case with the fabric.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
+from fabrictune.foundation.extensions.kinds import Extension, Kind, is_path
+from fabrictune.foundation.extensions.tables import Table
 from fabrictune.foundation.unread_formats import refuse_unread
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import is_own_file, read_fabric
@@ -43,7 +46,9 @@ def _load_graphml(paths: Sequence[Path]) -> Fabric:
     return read_graphml(the_only(paths))
 
 
-IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file reads them
+IMPORTER = Kind(what="importer", group="fabrictune.importers", value_type=Importer, attribute="IMPORTER")
+
+_OWN = {  # the first that recognises every file reads them
     "fabrictune": Importer(summary="the project's own JSON file", recognises=is_own_file, load=_load_own),
     "infragraph": Importer(  # before those that go by the file's name alone
         summary="InfraGraph infrastructure (YAML or JSON)", recognises=is_infragraph, load=load_infragraph
@@ -65,9 +70,11 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
     "sonic": Importer(summary="SONiC config_db.json, one file a switch", recognises=is_sonic, load=load_sonic),
 }
 
+IMPORTERS = Table(IMPORTER, _OWN)
 
-def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  # noqa: A002
-    """Return the fabric that the files describe, in a named format or the one they look like; raises InputError.
+
+def import_fabric(paths: Sequence[Path], format: str | Extension[Importer] | None = None) -> Fabric:  # noqa: A002
+    """Return the fabric that the files describe, in a format or the one they look like; raises InputError.
 
     It has a note of every default filled in and everything skipped. A folder means the files in it, except those whose
     names begin with a dot.
@@ -76,14 +83,16 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
     missing = [path for path in paths if not path.is_file()]
     if missing or not paths:
         raise InputError(*(_missing(path) for path in missing or [Path("topology")]))
+    if isinstance(format, Extension):
+        return _load_outside(format.value, paths, origin=f"{format.file}, SHA-256 {format.sha256}")
     if format is not None:
         require_one_of(format, tuple(IMPORTERS), where="format", what="format", error=InputError)
         if not all(IMPORTERS[format].recognises(path) for path in paths):
             refuse_unread(paths, UNREAD_TOPOLOGIES, error=InputError, reads_packed=False)
-        return IMPORTERS[format].load(paths)
-    for importer in IMPORTERS.values():
+        return _load(format, paths)
+    for name, importer in IMPORTERS.items():
         if all(importer.recognises(path) for path in paths):
-            return importer.load(paths)
+            return _load(name, paths)
     refuse_unread(paths, UNREAD_TOPOLOGIES, error=InputError, reads_packed=False)
     raise InputError(
         Mistake(
@@ -98,6 +107,31 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
 def files_of(paths: Sequence[Path]) -> list[Path]:
     """Return files as they are and folders as the files in them, by name; a folder without files stays itself."""
     return [file for path in paths for file in _files_at(path)]
+
+
+def find_importer(name: str | None, *, trust_code: bool) -> str | Extension[Importer] | None:
+    """Return a format's name as it is, and the importer in a file that is named instead.
+
+    Raises UntrustedCodeError for a file without `trust_code`, InputError for one that has no importer.
+    """
+    return IMPORTERS.load(Path(name), trust_code=trust_code) if name and is_path(name) else name
+
+
+def _load(name: str, paths: Sequence[Path]) -> Fabric:
+    """Return the fabric that an importer of the table reads."""
+    outside = None if name in IMPORTERS.own else IMPORTERS.installed[name]
+    if outside is None:
+        return IMPORTERS[name].load(paths)
+    return _load_outside(IMPORTERS[name], paths, origin=f"{name} of {outside.package} {outside.version}")
+
+
+def _load_outside(importer: Importer, paths: Sequence[Path], *, origin: str) -> Fabric:
+    """Return the fabric that an extension reads, with a note of which it was."""
+    fabric: object = importer.load(paths)
+    if not isinstance(fabric, Fabric):
+        found = f"an importer that returned {type(fabric).__name__}"
+        raise InputError(Mistake(where=origin, found=found, allowed="Fabric"))
+    return replace(fabric, notes=(f"read by the importer {origin}", *fabric.notes))
 
 
 def _files_at(path: Path) -> list[Path]:

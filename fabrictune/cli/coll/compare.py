@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 from fabrictune.cli.coll.options import gigabytes_per_s, operation_option, ranks_option
-from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.options import (
+    fail_on_option,
+    is_code_trusted,
+    json_option,
+    quiet_option,
+    trust_code_option,
+)
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
@@ -27,6 +33,7 @@ LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
     metavar="FILE",
     help="Scenario of the measured job and fabric.",
 )
+@trust_code_option
 @operation_option
 @ranks_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/compare"), show_default=True)
@@ -58,7 +65,7 @@ def compare(
     from fabrictune.validate.measured_collectives import compare_measured
 
     place = output_folder(out)
-    scenario = load_scenario(scenario_file) if scenario_file else None
+    scenario = load_scenario(scenario_file, trust_code=is_code_trusted()) if scenario_file else None
     imported = read_measurements(measured, ImportHints(name=operation, num_ranks=num_ranks))
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = compare_measured(imported, scenario, rules=site_rules(), progress=progress)

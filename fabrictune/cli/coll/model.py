@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from fabrictune.cli.coll.options import bench_spec, gigabytes_per_s, operations_argument, size_options
-from fabrictune.cli.framework.options import json_option, quiet_option, scenario_argument
+from fabrictune.cli.framework.options import is_code_trusted, json_option, quiet_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
@@ -50,7 +50,8 @@ def model(
     from fabrictune.scenario.files import load_scenario
     from fabrictune.validate.model_record import TIMES, model_scenario
 
-    spec, checked = bench_spec(context, operations, settings), load_scenario(scenario)
+    spec = bench_spec(context, operations, settings)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out, checked)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)

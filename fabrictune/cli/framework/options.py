@@ -11,12 +11,13 @@ from fabrictune.foundation.units import parse_bytes, parse_duration_ps
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 ALL_FINDINGS = "fabrictune.all_findings"  # in the context's meta: whether --all-findings was given
+TRUST_CODE = "fabrictune.trust_code"  # and --trust-code
 MAX_SEEDS = 100_000
 FAIL_ON = ("info", "warning", "error", "critical", "never")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
+_scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value to stdout and nothing else.")
 quiet_option = click.option("--quiet", is_flag=True, help="Print only findings and paths of results, no progress bar.")
 out_option = click.option(
@@ -40,7 +41,11 @@ all_findings_option = click.option(
     help="Print every finding with its evidence, not the first of each rule.",
 )
 trust_code_option = click.option(
-    "--trust-code", is_flag=True, help="Run a law from a file outside the project; its code runs with your permissions."
+    "--trust-code",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, is_given: context.meta.__setitem__(TRUST_CODE, is_given),
+    help="Run the Python files that are named as extensions; their code runs with your permissions.",
 )
 seeds_option = click.option(
     "--seeds",
@@ -49,6 +54,16 @@ seeds_option = click.option(
     show_default=True,
     help="Number of hash seeds to evaluate.",
 )
+
+
+def scenario_argument(command: Command) -> Command:
+    """Add the argument SCENARIO, and `--trust-code` for the Python files that it names."""
+    return _scenario_argument(trust_code_option(command))
+
+
+def is_code_trusted() -> bool:
+    """Return whether the running command was given `--trust-code`."""
+    return bool(click.get_current_context().meta.get(TRUST_CODE))
 
 
 def fail_on_option(command: Command) -> Command:

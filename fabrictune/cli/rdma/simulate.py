@@ -8,6 +8,7 @@ import click
 
 from fabrictune.cli.framework.options import (
     fail_on_option,
+    is_code_trusted,
     json_option,
     out_option,
     quiet_option,
@@ -89,7 +90,7 @@ def simulate(
     from fabrictune.scenario.files import load_scenario
     from fabrictune.validate.timers import simulate_timers, timer_record
 
-    started, checked = time.perf_counter(), load_scenario(scenario)
+    started, checked = time.perf_counter(), load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out or Path("runs") / f"{checked.name}-timers", checked)
     trials = read_trials(measured) if measured else ()
     flap_ns = None if flap_ps is None else flap_ps // PS_PER_NS

@@ -8,11 +8,11 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     INTERRUPTED,
     fail_on_option,
+    is_code_trusted,
     json_option,
     out_option,
     quiet_option,
     scenario_argument,
-    trust_code_option,
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -32,10 +32,9 @@ sim = CommandGroup(name="sim", help="Run a scenario in the packet engine, once o
 @scenario_argument
 @out_option
 @fail_on_option
-@trust_code_option
 @quiet_option
 @json_option
-def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet: bool, as_json: bool) -> int:
+def run(scenario: Path, out: Path | None, fail_on: str, quiet: bool, as_json: bool) -> int:
     """Run SCENARIO packet by packet and print completion times and broken expectations.
 
     \b
@@ -50,11 +49,11 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     from fabrictune.studies.run_summary import summarize
     from fabrictune.studies.simulation import simulate
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     law = checked.law.name
     place = output_folder(out or Path("runs") / checked.name, checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
-        record = simulate(checked, trust_code=trust_code, rules=site_rules(), progress=bar)
+        record = simulate(checked, rules=site_rules(), progress=bar)
     directory = with_command(record).write(place)
     summary = summarize(record)
     is_partial = record.run["outcome"] == "interrupted"

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, trust_code_option
+from fabrictune.cli.framework.options import (
+    INTERRUPTED,
+    fail_on_option,
+    is_code_trusted,
+    json_option,
+    quiet_option,
+    trust_code_option,
+)
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
@@ -82,7 +89,6 @@ def sweep(
     ray_address: str | None,
     files: str,
     figure: Path | None,
-    trust_code: bool,
     fail_on: str,
     quiet: bool,
     as_json: bool,
@@ -101,11 +107,11 @@ def sweep(
 
     if figure:
         check_output_file(figure)
-    wanted = sweep_named(sweep, axes, metrics, seeds)
+    wanted = sweep_named(sweep, axes, metrics, seeds, trust_code=is_code_trusted())
     folder = out or Path("runs") / wanted.name
     with _executor(on, workers, ray_address) as executor, progress_bar(wanted.name, is_quiet=quiet or as_json) as bar:
         try:
-            record, directory = _run(wanted, folder, executor, trust_code=trust_code, files=files, progress=bar)
+            record, directory = _run(wanted, folder, executor, files=files, progress=bar)
         except KeyboardInterrupt:
             print_lines([f"stopped; what is done stays in {folder}, and the same command goes on from there"])
             return INTERRUPTED
@@ -125,7 +131,7 @@ def sweep(
 
 
 def _run(
-    wanted: "Sweep", out: Path, executor: "Executor", *, trust_code: bool, files: str, progress: Progress | None
+    wanted: "Sweep", out: Path, executor: "Executor", *, files: str, progress: Progress | None
 ) -> tuple["RunRecord", Path]:
     """Return the sweep's record, with settings for a NIC, and the folder in which it now is."""
     from fabrictune.sweeps.nic_settings import settings_of_front
@@ -133,7 +139,7 @@ def _run(
     from fabrictune.sweeps.store import open_folder
 
     with open_folder(out) as folder:
-        record = run_sweep(wanted, folder, executor, trust_code=trust_code, progress=progress)
+        record = run_sweep(wanted, folder, executor, trust_code=is_code_trusted(), progress=progress)
         record = settings_of_front(with_command(record), folder, files)
         return record, folder.write_result(record)
 

@@ -1,12 +1,13 @@
 """`fabrictune topo`: import, build, show, export, check, compare and probe fabrics."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fabrictune.cli.framework.groups import CommandGroup
-from fabrictune.cli.framework.options import fail_on_option, json_option
+from fabrictune.cli.framework.options import fail_on_option, is_code_trusted, json_option, trust_code_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.rules import print_rules, site_rules
 from fabrictune.cli.topo.overrides import override_options
@@ -18,14 +19,24 @@ if TYPE_CHECKING:
     from fabrictune.topology.fabric import Fabric
     from fabrictune.topology.link_overrides import LinkOverride
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 topo = CommandGroup(name="topo", help="Import, build, show, check, compare and probe fabrics.")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-format_option = click.option(
-    "--format", "file_format", metavar="NAME", help="File format.  [default: detected from the files]"
+_format_option = click.option(
+    "--format",
+    "file_format",
+    metavar="NAME",
+    help="File format, or a Python file with an importer.  [default: detected from the files]",
 )
 out_option = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Output file of the fabric.")
 links_option = click.option("--links", is_flag=True, help="List every link as well.")
+
+
+def format_option(command: Command) -> Command:
+    """Add `--format`, and `--trust-code` for an importer in a Python file."""
+    return _format_option(trust_code_option(command))
 
 
 @topo.command("import")
@@ -58,13 +69,13 @@ def import_files(
       fabrictune topo import leaf1.config_db.json spine1.config_db.json
       fabrictune topo import lab.clab.yml --rate 400G --rate 0-1=200G --cable 30m --out lab.json
       fabrictune topo import configs/ --with-qos --dscp 26 --out pod.json
+      fabrictune topo import leaf1.eos --format ./my_eos.py --trust-code
     """
-    from fabrictune.topology.importers import import_fabric
     from fabrictune.topology.link_overrides import override_links
 
     _check(out)
     settings = read_settings(files, marking, out)
-    fabric = override_links(import_fabric(files, file_format), overrides, where="TIERS")
+    fabric = override_links(_import(files, file_format), overrides, where="TIERS")
     _save(fabric, out)
     if settings:
         show_with_settings(fabric, settings, as_json=as_json)
@@ -75,20 +86,24 @@ def import_files(
 @topo.command()
 @click.argument("builder")
 @click.argument("settings", metavar="KEY=VALUE...", nargs=-1)
+@trust_code_option
 @out_option
 @json_option
 def build(builder: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     """Build a fabric of a known shape from its settings, which `fabrictune scenario keys fabric.clos` lists.
 
+    BUILDER may be a Python file with a builder.
+
     \b
     Example:
       fabrictune topo build fat_tree radix=8 link_rate="100 Gbps" --out k8.json
       fabrictune topo build clos num_hosts=16 hosts_per_tor_set=4 tiers=2
+      fabrictune topo build ./my_ring.py num_switches=8 --trust-code
     """
     from fabrictune.scenario.fabrics import build_from_settings
 
     _check(out)
-    fabric = build_from_settings(builder, settings)
+    fabric = build_from_settings(builder, settings, trust_code=is_code_trusted())
     _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
 
@@ -106,9 +121,7 @@ def show(files: tuple[Path, ...], file_format: str | None, links: bool, as_json:
       fabrictune topo show k8.json --links
       fabrictune topo show lab.clab.yml --json
     """
-    from fabrictune.topology.importers import import_fabric
-
-    _show(import_fabric(files, file_format), has_links=links, as_json=as_json)
+    _show(_import(files, file_format), has_links=links, as_json=as_json)
 
 
 @topo.command()
@@ -125,10 +138,9 @@ def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json:
     Example:
       fabrictune topo export lab.clab.yml --out lab.graphml
     """
-    from fabrictune.topology.importers import import_fabric
 
     _check(out)
-    fabric = import_fabric(files, file_format)
+    fabric = _import(files, file_format)
     _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
 
@@ -148,10 +160,9 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
     """
     from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
     from fabrictune.foundation.checks import count_findings
-    from fabrictune.topology.importers import import_fabric
     from fabrictune.topology.validation import validate_fabric
 
-    fabric = import_fabric(files, file_format)
+    fabric = _import(files, file_format)
     report = fabric.check_files() + validate_fabric(fabric, site_rules())
     if as_json:
         print_json({"name": fabric.name, "notes": list(fabric.notes), **judged_json(report)})
@@ -178,9 +189,8 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
     """
     from fabrictune.cli.framework.findings import exit_code, judged_json, print_checks
     from fabrictune.topology.diff import compare_fabrics
-    from fabrictune.topology.importers import import_fabric
 
-    fabrics = [import_fabric([path], file_format) for path in (before, after)]
+    fabrics = [_import([path], file_format) for path in (before, after)]
     report = compare_fabrics(*fabrics)
     changes = site_rules().apply(report.findings)
     if as_json:
@@ -205,6 +215,13 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
 
 
 topo.add_command(probe)
+
+
+def _import(files: Sequence[Path], file_format: str | None) -> "Fabric":
+    """Return the fabric in the files, read by a named format, an importer in a file, or the one that fits."""
+    from fabrictune.topology.importers import find_importer, import_fabric
+
+    return import_fabric(files, find_importer(file_format, trust_code=is_code_trusted()))
 
 
 def _check(out: Path | None) -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
-from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, read_duration
+from fabrictune.cli.framework.options import (
+    fail_on_option,
+    is_code_trusted,
+    json_option,
+    quiet_option,
+    read_duration,
+    trust_code_option,
+)
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
@@ -86,6 +93,7 @@ def _read_addresses(context: click.Context, option: click.Parameter, texts: tupl
     metavar="SCENARIO",
     help="Scenario with the fabric and hash to compare with.",
 )
+@trust_code_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Output directory of the record.")
 @click.option("--dry-run", is_flag=True, help="Print the probes without sending any.")
 @fail_on_option
@@ -164,7 +172,7 @@ def _model(scenario: Path, plan: "ProbePlan") -> "Model":
     from fabrictune.scenario.files import load_scenario
     from fabrictune.topology.probing.comparison import Model
 
-    checked = load_scenario(scenario)
+    checked = load_scenario(scenario, trust_code=is_code_trusted())
     model = Model(compose_fabric(checked), checked.routing, plan.destination_qpn)
     for target in plan.targets:
         model.find_nic(target)

@@ -158,7 +158,7 @@ def _bound_ps(job: Job) -> float:
         _fabric(job),
     )
     host_R = np.arange(job.num_ranks) // job.gpus_per_host
-    (plan,) = make_plans(trace, host_R, job.algorithm, job.expansion.slicing)
+    (plan,) = make_plans(trace, host_R, ALGORITHMS[job.algorithm], job.expansion.slicing)
     shape = GroupShape(num_members=job.num_ranks, local_size=job.gpus_per_host)
     return lower_bound_ps(plan.schedule, shape, job.num_bytes, _links(fabric, PacketConfig()))
 

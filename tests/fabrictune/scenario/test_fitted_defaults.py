@@ -31,7 +31,7 @@ def write(folder: Path, rest: str) -> Path:
 
 
 def compiled(folder: Path, rest: str) -> CompiledScenario:
-    return compile_scenario(load_scenario(write(folder, rest)), trust_code=True)
+    return compile_scenario(load_scenario(write(folder, rest), trust_code=True))
 
 
 def parameters(scenario: CompiledScenario) -> dict[str, float]:
