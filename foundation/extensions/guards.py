@@ -6,7 +6,8 @@ as they are, because settings are bound to them.
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -31,12 +32,23 @@ class Origin:
         trace: TracebackType | None = error.__traceback__
         while trace is not None:
             file = Path(trace.tb_frame.f_code.co_filename)
-            if file == self.root:
-                place = f"{self.name}:{trace.tb_lineno}"
-            elif self.root is not None and self.root in file.parents:
-                place = f"{file}:{trace.tb_lineno}"
+            if self.root is not None and self.root in (file, *file.parents):
+                shown = self.name if Path(self.name).resolve() == file else file
+                place = f"{shown}:{trace.tb_lineno}"
             trace = trace.tb_next
         return place
+
+
+@contextmanager
+def placed_in(origin: Origin, what: str) -> Iterator[None]:
+    """Raise InputError, at the line of the extension's code, for whatever is raised within; `what` is what ran."""
+    try:
+        yield
+    except FabrictuneError:
+        raise
+    except (Exception, SystemExit) as error:
+        where = f"{origin.place_of(error)}: {what}"
+        raise InputError(Mistake(where=where, found=f"raised {describe_error(error)}")) from error
 
 
 def guarded(value: Value, origin: Origin) -> Value:
@@ -71,12 +83,7 @@ def _guarded(value: Any, origin: Origin) -> Any:
 def _guarded_function(function: Callable[..., Any], origin: Origin) -> Callable[..., Any]:
     @wraps(function)
     def call(*arguments: Any, **settings: Any) -> Any:
-        try:
+        with placed_in(origin, getattr(function, "__name__", "function")):
             return function(*arguments, **settings)
-        except FabrictuneError:
-            raise
-        except (Exception, SystemExit) as error:
-            where = f"{origin.place_of(error)}: {getattr(function, '__name__', 'function')}"
-            raise InputError(Mistake(where=where, found=f"raised {describe_error(error)}")) from error
 
     return call

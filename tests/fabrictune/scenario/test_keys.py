@@ -56,4 +56,4 @@ def test_the_scenario_itself_points_to_its_sections() -> None:
     assert lines["engine"].takes == "name: packet"
     assert lines["expect"].takes == "list of keys, see `expect`"
     assert lines["fabric"].takes == f"builder: {' | '.join([*BUILDERS, 'file'])}"
-    assert set(lines) | {"document", "notes"} == {key_of(name) for name in Scenario.__dataclass_fields__}
+    assert set(lines) | {"document", "notes", "trust_code"} == {key_of(name) for name in Scenario.__dataclass_fields__}
