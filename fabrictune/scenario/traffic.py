@@ -21,6 +21,9 @@ from fabrictune.foundation.errors import InputError, Mistake, TraceError, requir
 from fabrictune.foundation.layout import AXES, Axis
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
+from fabrictune.netsim.workloads.connection_matrix import is_connection_matrix, read_connection_matrix
+from fabrictune.netsim.workloads.flow_lists import flows_on_fabric
+from fabrictune.netsim.workloads.ns3_flows import is_ns3_flows, read_ns3_flows
 from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
 from fabrictune.scenario.experts import MOE
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
@@ -75,7 +78,9 @@ class CommTraceSpec(JobSpec):
 class TrafficTraceSpec:
     """The transfers on the wires, from a file; endpoints are NICs of the fabric."""
 
-    file: Path = field(metadata={"help": "traffic trace (Parquet)"})
+    file: Path = field(
+        metadata={"help": "traffic trace (Parquet), connection matrix of htsim (.cm) or flow file of HPCC's ns-3"}
+    )
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
 
 
@@ -167,6 +172,10 @@ def _of_requests(
 
 def make_from_traffic_trace(spec: TrafficTraceSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return a traffic trace with the queue pairs it uses; raises TraceError."""
+    if is_connection_matrix(spec.file):
+        return flows_on_fabric(read_connection_matrix(spec.file), fabric, priority=spec.priority)
+    if is_ns3_flows(spec.file):
+        return flows_on_fabric(read_ns3_flows(spec.file), fabric, priority=spec.priority)
     trace = TrafficTrace.read(spec.file)
     return _queue_pairs_of(trace, fabric, spec), trace
 

@@ -14,6 +14,7 @@ Write = Callable[[Path, int], None]  # a file of so many rows
 FABRIC = "fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 1, tiers: 2}"
 OBSERVED = f"name: observed\n{FABRIC}\ntraffic: {{workload: observed, files: [FILEMORE}}\n"
 REPLAY = f"name: replay\n{FABRIC}\ntraffic: {{workload: comm_trace, file: FILE, layout: {{tp: 2, dp: 2}}}}\n"
+LISTED = f"name: listed\n{FABRIC}\ntraffic: {{workload: traffic_trace, file: FILE}}\n"
 ANALYZE, MEASURED = ("ecmp", "analyze", FILE, "--out", OUT), ("coll", "import", FILE, "--out", OUT)
 PROBE = ("topo", "probe", "--target", "10.0.3.1", "--rate", "100", "--dry-run", "--names", FILE)
 SHOW, IMPORT = ("topo", "show", FILE), ("trace", "import", FILE, "--ranks", "4", "--out", f"{OUT}.parquet")

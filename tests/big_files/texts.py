@@ -269,6 +269,15 @@ def nic_counters(count: int) -> str:
     return "# ethtool -S eth2\nNIC statistics:\n" + "".join(rows)
 
 
+def connection_matrix(count: int) -> str:
+    flows = "".join(f"{n % 2}->{1 - n % 2} id {n + 1} start {n} size 2000000\n" for n in range(count))
+    return f"Nodes 2\nConnections {count}\n{flows}"
+
+
+def ns3_flows(count: int) -> str:
+    return f"{count}\n" + "".join(f"{n % 2} {1 - n % 2} 3 100 200000000 2.{n:09}\n" for n in range(count))
+
+
 def perftest(count: int) -> str:
     head = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
     return head + "".join(f" {n % 2**23 + 1}      5000     22817.06      22816.86     0.022817\n" for n in range(count))

@@ -11,6 +11,7 @@ GOLDEN = ROOT / "tests" / "golden" / "topology"
 COUNTERS = tuple(
     ROOT / "tests" / "golden" / "counters" / name for name in ("before.txt", "after.txt", "statistic.json")
 )
+FLOWS = tuple(ROOT / "tests" / "golden" / "flows" / name for name in ("chain.cm", "flow.txt"))
 PERFTEST = tuple(
     ROOT / "tests" / "golden" / "perftest" / name for name in ("read_lat.txt", "bidirectional.txt", "write_bw.json")
 )
@@ -41,6 +42,10 @@ OBSERVED = ("nccl/sendrecv_roce_4gpu.log", "nccl/ncv4-graph.xml", "nccl/ndv4-top
 REPLAY = """name: replay
 fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}
 traffic: {workload: comm_trace, file: FILE, layout: {tp: 2, dp: 2}}
+"""
+LISTED = """name: listed
+fabric: {builder: clos, num_hosts: 66, hosts_per_tor_set: 2, nics_per_host: 1, tiers: 2}
+traffic: {workload: traffic_trace, file: FILE}
 """
 WATCHED = """name: watched
 fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}
@@ -84,6 +89,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
     measurements = (*inputs.measurements, *real("nccl/nccl_allreduce.log"))
     counters = (*COUNTERS, *real("counters/procfs_mlx5_0_and_ecn.txt", "counters/mlnx_qos_lossless.txt"))
     perftest = (*PERFTEST, *real("nccl/ib_loopback_all_sizes.log"))
+    flows = (*FLOWS, *real("sim/incast.cm", "sim/hpcc_flow.txt"))
     out = ("--out", f"{OUT}.parquet")
     lab = str(GOLDEN / "lab.fabric.json")
     doors = [
@@ -101,6 +107,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
         Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
+        Door(name="scenario check, flows", words=["scenario", "check", FILE], files=flows, scenario=LISTED),
         Door(name="rdma import", words=["rdma", "import", FILE, "--out", OUT], files=perftest),
         Door(name="rdma counters", words=["rdma", "counters", FILE, "--out", OUT], files=counters),
         Door(

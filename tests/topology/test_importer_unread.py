@@ -65,7 +65,7 @@ GIVE_IBNETDISCOVER = "give the output of `ibnetdiscover`"
         (
             "Nodes 16\nConnections 1\n0->15 start 0\n",
             "a connection matrix of htsim, which is traffic",
-            "give htsim's *.topo file",
+            "give htsim's *.topo file here, and this one as the file of the workload traffic_trace",
         ),
         (
             '{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": []}}}',

@@ -71,6 +71,8 @@ UNREAD_TOPOLOGIES = (
         f"write it as GraphML, or {_CABLING_LIST}",
     ),
     _format(
-        rb"\ANodes\s+\d+\s+Connections\s", "a connection matrix of htsim, which is traffic", "give htsim's *.topo file"
+        rb"\ANodes\s+\d+\s+Connections\s",
+        "a connection matrix of htsim, which is traffic",
+        "give htsim's *.topo file here, and this one as the file of the workload traffic_trace",
     ),
 )
