@@ -65,6 +65,11 @@ def completion_errors(log: NcclLog) -> tuple[CompletionError, ...]:
     return tuple(_errors(log))
 
 
+def is_completion_error(message: str) -> bool:
+    """Return whether a warning is about a completion with an error."""
+    return _WARNING.search(message) is not None
+
+
 def _errors(log: NcclLog) -> Iterator[CompletionError]:
     places = _Places(log)
     for warning in log.warnings:

@@ -13,25 +13,31 @@ from pathlib import Path
 from typing import TypeVar
 
 from fabrictune.collectives.nccl.log_facts import (
+    AlgorithmFact,
+    ChannelCountFact,
     ChannelFact,
     DeviceFact,
+    DeviceRateFact,
     EnvironmentFact,
     Fact,
+    GpuDirectFact,
     HandshakeFact,
     NeighbourFact,
     NetworkFact,
+    NoDeviceFact,
     ProviderFact,
     QueuePairFact,
     RankFact,
     ReceivingQueuePairFact,
     RingFact,
+    RingPathFact,
+    SizeFact,
     TreeFact,
     VersionFact,
     WarningFact,
-    is_unread,
-    read_facts,
 )
 from fabrictune.collectives.nccl.log_lines import NO_HOST, read_log_lines
+from fabrictune.collectives.nccl.log_readers import is_unread, read_facts
 from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_FACTS = 2_000_000
@@ -62,6 +68,14 @@ class NcclLog:
     handshakes: tuple[HandshakeFact, ...]
     networks: tuple[NetworkFact, ...]
     providers: tuple[ProviderFact, ...]
+    hosts_without_devices: tuple[NoDeviceFact, ...]
+    device_rates: tuple[DeviceRateFact, ...]
+    sizes: tuple[SizeFact, ...]
+    channel_counts: tuple[ChannelCountFact, ...]
+    gpu_direct: tuple[GpuDirectFact, ...]
+    ring_paths: tuple[RingPathFact, ...]
+    algorithms: tuple[AlgorithmFact, ...]
+    logging_hosts: tuple[str, ...]  # that wrote messages
     warnings: tuple[WarningFact, ...]
 
     def host_of_rank(self) -> dict[tuple[str, int], str]:
@@ -82,9 +96,12 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
     """Read the logs of one job; raises InputError where they hold no message of NCCL's."""
     facts: list[Fact] = []
     num_messages, num_unread, first_unread = 0, 0, ""
+    logging_hosts: dict[str, None] = {}
     for path in paths:
         for line in read_log_lines(path):
-            num_messages += line.host != NO_HOST
+            if line.host != NO_HOST:
+                num_messages += 1
+                logging_hosts[line.host] = None
             num_before = len(facts)
             facts.extend(read_facts(line))
             if len(facts) == num_before and line.host != NO_HOST and is_unread(line):
@@ -120,6 +137,14 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
         handshakes=_of_kind(facts, HandshakeFact),
         networks=_of_kind(facts, NetworkFact),
         providers=_of_kind(facts, ProviderFact),
+        hosts_without_devices=_of_kind(facts, NoDeviceFact),
+        device_rates=_of_kind(facts, DeviceRateFact),
+        sizes=_of_kind(facts, SizeFact),
+        channel_counts=_of_kind(facts, ChannelCountFact),
+        gpu_direct=_of_kind(facts, GpuDirectFact),
+        ring_paths=_of_kind(facts, RingPathFact),
+        algorithms=_of_kind(facts, AlgorithmFact),
+        logging_hosts=tuple(logging_hosts),
         warnings=_of_kind(facts, WarningFact),
     )
 

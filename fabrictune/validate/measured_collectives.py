@@ -1,8 +1,8 @@
 """Measured collectives compared with a model of them, and the gap between the two attributed.
 
 Tables: `fits`, a row for each *series* (rows of one operation, place and number of ranks) of two sizes or more; with a
-scenario `attribution`, a row for each measurement, its parts named as in `attribution.py`, and `verdicts`, a row for
-the largest size of each series.
+scenario `attribution`, a row for each measurement, its parts named as in `attribution.py`, and for the largest size of
+each series `verdicts`, a row, and `verdict_rates`, a row for each usual NIC rate.
 """
 
 import math
@@ -28,6 +28,7 @@ from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.validate.attribution import CAUSES, Attribution, attribute
 from fabrictune.validate.collective_model import CollectiveModel, Modelled
+from fabrictune.validate.verdict_rates import RateVerdict, Timed, verdicts_by_rate
 from fabrictune.validate.verdicts import Verdict, find_verdict
 
 SEED = 0  # nothing here is drawn at random
@@ -42,6 +43,7 @@ class Compared:
     modelled: Modelled
     attribution: Attribution
     verdict: Verdict
+    timed: Timed
 
     @property
     def ratio(self) -> float:
@@ -69,6 +71,7 @@ def compare_measured(
         "fits": _fits_table(imported.rows, lines),
         "attribution": _attribution_table(compared),
         "verdicts": _verdicts_table(largest),
+        "verdict_rates": _rates_table(largest, rules),
     }
     assumed = (note for model in models.values() for note in model.notes)
     description = describe_scenario(scenario, assumed) if scenario else {}
@@ -149,6 +152,7 @@ def _compare(
         modelled[key] = modelled.get(key) or model.at(row.size_bytes)
         measured_ps, late_ps = row.mean_ns * PS_PER_NS, row.skew_ns * PS_PER_NS
         alpha_ps = max(0.0, lines[_series(row)].alpha) * PS_PER_NS if _series(row) in lines else 0.0
+        timed = Timed(measured_ps=measured_ps, alpha_ps=alpha_ps, late_ps=late_ps)
         compared.append(
             Compared(
                 measurement=row,
@@ -162,6 +166,7 @@ def _compare(
                     late_ps=late_ps,
                     rate_bps=model.line_rate_bps,
                 ),
+                timed=timed,
             )
         )
         if progress:
@@ -251,6 +256,32 @@ def _verdicts_table(largest: Sequence[Compared]) -> Columns:
                 "above_cause": row.verdict.above.cause if row.verdict.above else "",
             }
             for row in largest
+        ],
+    )
+
+
+def _rates_table(largest: Sequence[Compared], rules: RuleSettings) -> Columns:
+    least = rules.threshold(FASTER_THAN_BOUND, "least_of_bound")
+    rows: list[tuple[Compared, RateVerdict]] = [
+        (row, verdict)
+        for row in largest
+        for verdict in verdicts_by_rate(row.timed, row.modelled, rate_bps=row.verdict.rate_bps, least_of_bound=least)
+    ]
+    return to_columns(
+        "verdict_rates",
+        [
+            {
+                "operation": row.measurement.name,
+                "is_in_place": int(row.measurement.is_in_place),
+                "num_ranks": row.measurement.num_ranks,
+                "size_bytes": row.measurement.size_bytes,
+                "rate_bps": float(verdict.rate_bps),
+                "cause": verdict.cause,
+                "share_fraction": verdict.share,
+                "is_possible": int(verdict.is_possible),
+                "turn_bps": verdict.turn_bps,
+            }
+            for row, verdict in rows
         ],
     )
 

@@ -63,7 +63,7 @@ def find_verdict(
     """Return the cause of most of a time, with the rates at which it turns; arguments as `attribute` takes them."""
 
     def cause_at(slowing: float) -> str:
-        parts = attribute(measured_ps, _slowed(modelled, slowing), alpha_ps=alpha_ps, late_ps=late_ps).parts_ps
+        parts = attribute(measured_ps, slowed(modelled, slowing), alpha_ps=alpha_ps, late_ps=late_ps).parts_ps
         return max(parts, key=lambda name: parts[name])
 
     cause = cause_at(1.0)
@@ -79,7 +79,7 @@ def find_verdict(
     )
 
 
-def _slowed(modelled: Modelled, slowing: float) -> Modelled:
+def slowed(modelled: Modelled, slowing: float) -> Modelled:
     """Return the model with NICs slower by a factor."""
     line_ps = modelled.line_ps * slowing
     bound_ps = line_ps + (modelled.bound_ps - modelled.line_ps)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from fabrictune.foundation.finding_rules import collectives, counters, fabric, paths, rdma, simulation
+from fabrictune.foundation.finding_rules import collectives, counters, fabric, nccl, paths, rdma, simulation
 from fabrictune.foundation.finding_rules.schema import Rule
 
 SUBJECTS: Mapping[str, Sequence[Rule]] = {
@@ -17,6 +17,8 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Jobs and validation": collectives.JOBS,
     "RDMA and timers": rdma.TIMERS,
     "Counters of NICs": counters.NIC_COUNTERS,
+    "Jobs in logs of NCCL": nccl.JOBS,
+    "State of running jobs": nccl.STATES,
 }
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in chain.from_iterable(SUBJECTS.values())}
 

@@ -115,6 +115,15 @@ GAP = Rule(
         ),
     ),
 )
+RATE_DECIDES = Rule(
+    id="coll.rate-decides",
+    severity=Severity.WARNING,
+    title="Verdict that an assumed NIC rate decides",
+    meaning="The rate of the NICs is not known, and another cause has most of the time at another possible rate.",
+    impact="Neither the network nor the hosts can be named as the cause until the rate is known.",
+    evidence="Table `verdict_rates`: the cause at each usual rate that allows the measured time, from one model.",
+    next_step="say the rate with --nic-rate: `ibstat`, `ethtool DEVICE` or the speeds of NCCL_TOPO_DUMP_FILE have it",
+)
 REQUESTS = Rule(
     id="startup.requests",
     severity=Severity.ERROR,
@@ -206,5 +215,6 @@ BENCHMARKS = (
     NO_LINE,
     FASTER_THAN_BOUND,
     GAP,
+    RATE_DECIDES,
 )
 JOBS = (REQUESTS, MEMORY_EXCEEDED, STEPS_SKIPPED, BUSY_MACHINE, PREDICTION_OFF)

@@ -153,6 +153,24 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="verdict_rates",
+        row="the largest size of a series at a usual NIC rate: the cause of most of its time",
+        kinds=("coll compare",),
+        columns=(
+            _OPERATION,
+            _IN_PLACE,
+            _NUM_RANKS,
+            _SIZE,
+            number_column("rate_bps", "rate of the NICs, in place of the scenario's"),
+            text_column("cause", "cause of most of the time: `nic` or another part of table `attribution`"),
+            number_column("share_fraction", "its share of the measured time"),
+            flag_column("is_possible", "whether links of this rate allow the measured time"),
+            number_column(
+                "turn_bps", "rate, below the next row's, from which on another cause has most; -1 none up to there"
+            ),
+        ),
+    ),
+    TableSchema(
         name="storms",
         row="a start-up of one pattern and size",
         kinds=("coll init storm",),

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from fabrictune.cli.coll.options import gigabytes_per_s, operation_option, ranks_option
+from fabrictune.cli.coll.sizes import MAX_ROWS, all_sizes_option
 from fabrictune.cli.framework.options import (
     fail_on_option,
     is_code_trusted,
@@ -36,6 +37,7 @@ LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 @trust_code_option
 @operation_option
 @ranks_option
+@all_sizes_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/compare"), show_default=True)
 @fail_on_option
 @quiet_option
@@ -45,6 +47,7 @@ def compare(
     scenario_file: Path | None,
     operation: str | None,
     num_ranks: int | None,
+    all_sizes: bool,
     out: Path,
     fail_on: str,
     quiet: bool,
@@ -74,7 +77,7 @@ def compare(
     def show() -> None:
         print_lines(f"note: {note}" for note in record.run.get("notes", ()))
         _print_fits(to_rows(record.tables.get("fits", {})))
-        _print_comparison(to_rows(record.tables.get("attribution", {})))
+        _print_comparison(to_rows(record.tables.get("attribution", {})), all_sizes=all_sizes)
         _print_verdicts(to_rows(record.tables.get("verdicts", {})))
 
     return print_record(
@@ -150,12 +153,15 @@ def _print_verdicts(rows: list[dict[str, Any]]) -> None:
         print_lines([f"{what}: {verdict}, with NICs of {format_rate(row['rate_bps'])}; {turn}"])
 
 
-def _print_comparison(rows: list[dict[str, Any]]) -> None:
+def _print_comparison(rows: list[dict[str, Any]], *, all_sizes: bool) -> None:
     from fabrictune.foundation.units import format_duration
     from fabrictune.validate.attribution import CAUSES
 
     if not rows:
         return
+    num_rows = len(rows)
+    if not all_sizes and num_rows > MAX_ROWS:
+        rows = _largest_of_classes(rows)
     shown = [name for name in CAUSES if any(row[f"{name}_ps"] >= LEAST_SHOWN * row["measured_ps"] for row in rows)]
     print_lines(["measured beside modelled, and the parts of the measured time:"])
     print_table(
@@ -181,7 +187,21 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
             for row in rows
         ],
     )
+    if len(rows) < num_rows:
+        print_lines([f"the largest size of each class, of {num_rows} rows; --all-sizes prints every one"])
     print_lines([""])
     for name in shown:
         print_lines([f"{name.replace('_', ' ')}: {CAUSES[name].what}", f"    to test: {CAUSES[name].test}"])
     print_lines([""])
+
+
+def _largest_of_classes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the row of the largest size of each class of sizes."""
+    from fabrictune.collectives.measurement.size_classes import size_class
+
+    largest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = row["operation"], row["is_in_place"], row["num_ranks"], size_class(row["size_bytes"])
+        if key not in largest or row["size_bytes"] > largest[key]["size_bytes"]:
+            largest[key] = row
+    return list(largest.values())

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from fabrictune.cli.coll.options import bandwidth_cells, operation_option, ranks_option
+from fabrictune.cli.coll.options import operation_option, ranks_option
+from fabrictune.cli.coll.sizes import all_sizes_option, print_measurements
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.output import print_lines
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.foundation.run_tables.rows import to_rows
 
@@ -17,6 +18,7 @@ from fabrictune.foundation.run_tables.rows import to_rows
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @operation_option
 @ranks_option
+@all_sizes_option
 @click.option("--keep-hosts", is_flag=True, help="Keep host names in the record.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/nccl-tests"), show_default=True
@@ -28,6 +30,7 @@ def import_measurements(
     file: Path,
     operation: str | None,
     num_ranks: int | None,
+    all_sizes: bool,
     keep_hosts: bool,
     out: Path,
     fail_on: str,
@@ -61,10 +64,7 @@ def import_measurements(
         where = f" on {imported.num_hosts} hosts" if imported.num_hosts else ""
         counts = ", ".join(map(str, dict.fromkeys(row["num_ranks"] for row in rows)))
         print_lines([f"{imported.source}: {len(rows)} measurements of {counts} ranks{where}"])
-        print_table(
-            ("operation", "in place", "size (B)", "time", "algbw GB/s", "busbw GB/s", "#wrong"),
-            [(*bandwidth_cells(row), "N/A" if row["num_wrong"] < 0 else str(row["num_wrong"])) for row in rows],
-        )
+        print_measurements(rows, imported.rows, all_sizes=all_sizes)
         print_lines(f"note: {note}" for note in imported.notes)
 
     return print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrictune.collectives.nccl.log import NcclLog, read_nccl_log
-from fabrictune.collectives.nccl.log_facts import gid_ipv4, read_facts
 from fabrictune.collectives.nccl.log_lines import LogLine, split_line
+from fabrictune.collectives.nccl.log_readers import gid_ipv4, read_facts
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.flows import UNKNOWN, ipv4_text
 
