@@ -137,11 +137,11 @@ def _check_flows(summary: JobSummary) -> CheckReport:
     finding = FEW_FLOWS.finding(
         entity="connections over RoCE",
         expected="several flows from one NIC to another, for the switches to spread",
-        actual=f"1 queue pair each ({'as set' if summary.is_qps_set else 'the default'})",
+        actual=f"1 queue pair each ({'as set' if summary.is_num_qps_set else 'the default'})",
         confidence=Confidence.CONFIGURED,
     )
-    has_one = summary.qps_per_connection == 1
-    return run_check(FEW_FLOWS.id, subject, [finding if has_one else None], actual=str(summary.qps_per_connection))
+    has_one = summary.num_qps == 1
+    return run_check(FEW_FLOWS.id, subject, [finding if has_one else None], actual=str(summary.num_qps))
 
 
 def _silent_hosts(log: NcclLog, summary: JobSummary) -> Iterator[Finding]:

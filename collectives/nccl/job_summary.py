@@ -14,7 +14,14 @@ from typing import TypeVar
 
 from fabrictune.collectives.nccl.flows import DEFAULT_QPS, QPS_SETTING
 from fabrictune.collectives.nccl.log import NO_COMMUNICATOR, NcclLog
-from fabrictune.collectives.nccl.log_facts import NETWORK_PREFIX, NO_RANK, ChannelFact, NeighbourFact, RingFact, TreeFact
+from fabrictune.collectives.nccl.log_facts import (
+    NETWORK_PREFIX,
+    NO_RANK,
+    ChannelFact,
+    NeighbourFact,
+    RingFact,
+    TreeFact,
+)
 from fabrictune.foundation.flows import UNKNOWN
 
 HCA_SETTING = "NCCL_IB_HCA"
@@ -29,7 +36,7 @@ class GpuDevices:
     """Network devices through which one GPU's connections to other hosts go."""
 
     host: str
-    gpu: int  # place among the GPUs of its host
+    gpu_index: int  # place among the GPUs of its host
     rank: int
     devices: tuple[str, ...]
     is_relayed: bool  # some go through another GPU's device (PXN)
@@ -49,19 +56,19 @@ class JobSummary:
     networks: tuple[str, ...]  # between hosts, with libfabric's provider
     inside_hosts: Mapping[str, int]  # channels inside hosts by transport: P2P, SHM
     devices: Mapping[str, tuple[str, ...]]  # names that NET/IB found, by host
-    provider_devices: int  # that libfabric found on a host
+    num_provider_devices: int  # that libfabric found on a host
     link_layers: tuple[str, ...]
     rate_bps: int  # of the slowest device
     hca_settings: tuple[str, ...]
     gpu_devices: tuple[GpuDevices, ...]
     num_channels: int  # for collectives
-    num_p2p_channels: int
+    num_p2p_channels_per_peer: int
     ring_orders: tuple[tuple[int, ...], ...]  # that differ
     num_rings: int
     tree_roots: tuple[int, ...]
     num_trees: int
-    qps_per_connection: int
-    is_qps_set: bool
+    num_qps: int  # of a connection
+    is_num_qps_set: bool
     num_connections: int  # logged sides of connections between hosts
     num_gpu_direct: int  # of these
     num_relayed: int  # of these, through another GPU's device
@@ -111,19 +118,19 @@ def summarize_job(log: NcclLog) -> JobSummary:
         networks=_networks(log),
         inside_hosts=dict(inside),
         devices=_devices(log),
-        provider_devices=max((fact.num_devices for fact in log.providers), default=UNKNOWN),
+        num_provider_devices=max((fact.num_devices for fact in log.providers), default=UNKNOWN),
         link_layers=_unique(fact.link_layer for fact in log.devices if fact.link_layer),
         rate_bps=min((fact.rate_bps for fact in log.device_rates), default=UNKNOWN),
         hca_settings=_unique(log.settings(HCA_SETTING).values()),
         gpu_devices=tuple(_gpu_devices(log, network_channels, ranks)),
         num_channels=max((fact.num_collective for fact in counts), default=_channels_of_rings(log)),
-        num_p2p_channels=max((fact.num_p2p_per_peer for fact in counts), default=UNKNOWN),
+        num_p2p_channels_per_peer=max((fact.num_p2p_per_peer for fact in counts), default=UNKNOWN),
         ring_orders=_unique(orders),
         num_rings=len(orders),
         tree_roots=_unique(rank for (_, rank), parent in sorted(trees.items()) if parent == NO_RANK),
         num_trees=len({channel for channel, _ in trees}),
-        qps_per_connection=int(qps[0]) if qps else DEFAULT_QPS,
-        is_qps_set=bool(qps),
+        num_qps=int(qps[0]) if qps else DEFAULT_QPS,
+        is_num_qps_set=bool(qps),
         num_connections=len(network_channels),
         num_gpu_direct=sum(GPU_DIRECT_FLAG in fact.flags for fact in network_channels),
         num_relayed=sum(fact.proxy_rank != NO_RANK for fact in network_channels),
@@ -170,7 +177,7 @@ def _gpu_devices(log: NcclLog, channels: list[ChannelFact], ranks: _Ranks) -> It
         if rank in ranks.host_of:
             yield GpuDevices(
                 host=ranks.host_of[rank],
-                gpu=ranks.gpu_of[rank],
+                gpu_index=ranks.gpu_of[rank],
                 rank=rank,
                 devices=tuple(sorted(used[rank])),
                 is_relayed=any(used[rank].values()),

@@ -365,7 +365,12 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     ),
     (re.compile(r"^(NCCL_\w{1,60}) set (?:by environment )?to (.*)"), _environment),
     (re.compile(r"([NR]CCL) version(?: :)? (\d\S{0,39})"), _version),
-    (re.compile(r"^(?:Using (?:network|internal Network|external Network)|Assigned NET plugin) (\S.{0,60}?)(?: to comm)? *$"), _network),
+    (
+        re.compile(
+            r"^(?:Using (?:network|internal Network|external Network)|Assigned NET plugin) (\S.{0,60}?)(?: to comm)? *$"
+        ),
+        _network,
+    ),
     (re.compile(r"NET/OFI Selected [Pp]rovider is (\w{1,40})(?:.*\(found (\d{1,4}) nics\))?"), _provider),
     (re.compile(r"^comm 0x[0-9a-f]{1,16} rank (\d{1,7}) nranks (\d{1,7}) - COMPLETE"), _first_rank),
     (

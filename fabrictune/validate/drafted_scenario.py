@@ -131,8 +131,8 @@ def _traffic(summary: JobSummary, measured: MeasurementFiles | None) -> Iterator
         yield _Line(text=f"    channels: {summary.num_channels}")
     else:
         yield _Line(text="    channels: 1", assumed="the log does not say")
-    default = "" if summary.is_qps_set else "NCCL's default"
-    yield _Line(text=f"    qps_per_connection: {summary.qps_per_connection}", source=default)
+    default = "" if summary.is_num_qps_set else "NCCL's default"
+    yield _Line(text=f"    qps_per_connection: {summary.num_qps}", source=default)
 
 
 def _algorithm(summary: JobSummary) -> _Line:

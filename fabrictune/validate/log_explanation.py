@@ -126,12 +126,15 @@ def _of_results(compared: RunRecord, draft: Draft | None) -> CheckReport:
 
 
 def _undecided(compared: RunRecord) -> Iterator[Finding]:
-    """Yield a finding for each series whose verdict turns within the rates that allow its time."""
+    """Yield a finding for each operation whose verdict turns within the rates that allow its time."""
     rows = [row for row in to_rows(compared.tables["verdict_rates"]) if row["is_possible"]]
+    reported = set[tuple[str, ...]]()
     for _, group in groupby(rows, key=lambda row: [row[key] for key in SERIES_COLUMNS]):
         own = list(group)
-        if len({row["cause"] for row in own}) == 1:
+        causes = (str(own[0]["operation"]), *dict.fromkeys(row["cause"] for row in own))
+        if len(causes) == 2 or causes in reported:  # one cause; or the same in place
             continue
+        reported.add(causes)
         first, turns = own[0], [row["turn_bps"] for row in own if row["turn_bps"] > 0]
         parts = [f"{_cause(first)} at {format_rate(first['rate_bps'])}"]
         following = [row for before, row in pairwise(own) if row["cause"] != before["cause"]]
@@ -142,7 +145,6 @@ def _undecided(compared: RunRecord) -> Iterator[Finding]:
             expected="one cause at every rate that the NICs may have",
             actual=f"most of the time is {', '.join(parts)}",
             confidence=Confidence.PREDICTED,
-            evidence=("table verdict_rates",),
         )
 
 

@@ -104,6 +104,9 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
         Reading(
             name="NCCL log", file="big.log", write=_text(texts.nccl_log), words=("rdma", "timers", "explain", FILE)
         ),
+        Reading(
+            name="NCCL log, explained", file="big.log", write=_text(texts.nccl_log), words=("coll", "explain", FILE)
+        ),
         *(
             Reading(
                 name=f"observed {file.removeprefix('big.')}",

@@ -35,6 +35,7 @@ GOLDEN_FABRICS = (
 )
 SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")
 REAL_SWITCHES = ("sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json")
+NCCL_LOGS = tuple(sorted((ROOT / "tests" / "golden" / "nccl").glob("*.log")))
 WORKLOAD = "trace/workload_analytical.txt"
 TRACES = ("trace/custom_allreduce.0.et", "trace/nccl_data.json.gz")
 LOGS = ("nccl/nccl_allreduce.log", "nccl/sendrecv_roce_4gpu.log", "nccl/ib_loopback_all_sizes.log")
@@ -106,6 +107,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="trace show", words=["trace", "show", FILE, "--ranks", "4"], files=traces),
         Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
         Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
+        Door(name="coll explain", words=["coll", "explain", FILE, "--json"], files=NCCL_LOGS),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
         Door(name="scenario check, flows", words=["scenario", "check", FILE], files=flows, scenario=LISTED),
         Door(name="rdma import", words=["rdma", "import", FILE, "--out", OUT], files=perftest),
@@ -133,6 +135,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         logs, watched, workload = real(*LOGS), real(*OBSERVED), real(WORKLOAD)
         doors += [
             Door(name="trace import, 32 ranks", words=["trace", "import", FILE, "--ranks", "32", *out], files=workload),
+            Door(name="coll explain, real", words=["coll", "explain", FILE], files=logs),
             Door(name="rdma timers explain", words=["rdma", "timers", "explain", FILE, "--json"], files=logs),
             Door(name="ecmp analyze, observed", words=["ecmp", "analyze", FILE], files=watched, scenario=WATCHED),
         ]

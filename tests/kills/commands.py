@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.kills.inputs import Inputs
 
 Words = Callable[[Inputs, int], Sequence[str]]
+LOGS = sorted((Path(__file__).parents[1] / "golden" / "nccl").glob("r*.log"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,7 @@ WRITINGS = (
     Writing(name="demo", words=lambda *_: ["--quiet"], last="contiguous"),
     Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
     Writing(name="trace export", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"]),
+    Writing(name="coll explain", words=lambda _, v: [str(LOGS[v])], out="drafted.yaml"),
     Writing(name="coll import", words=lambda i, v: [str(i.measurements[v])]),
     Writing(name="coll compare", words=lambda i, v: [str(i.measurements[v])]),
     Writing(name="coll model", words=lambda i, v: [str(i.jobs[v]), "all_reduce", "-e", "1 MiB"]),

@@ -20,6 +20,7 @@ from fabrictune.foundation.units import parse_link_rate_bps
 
 if TYPE_CHECKING:
     from fabrictune.collectives.measurement.files import MeasurementFiles
+    from fabrictune.collectives.nccl.job_summary import JobSummary
     from fabrictune.validate.log_explanation import LogExplanation
 
 _HEAD_BYTES = 2**20  # of a file, read to tell a log from results
@@ -143,7 +144,7 @@ def _values(explained: "LogExplanation") -> Mapping[str, Any]:
 
     draft, timers = explained.draft, explained.timers
     return {
-        "job": asdict(explained.summary),
+        "job": _job(explained.summary),
         "timers": {
             "networks": list(timers.networks),
             "possible": [asdict(one.spec) for one in timers.predictions],
@@ -152,4 +153,14 @@ def _values(explained: "LogExplanation") -> Mapping[str, Any]:
         "draft": None if draft is None else asdict(draft),
         "no_draft": explained.no_draft,
         "compared": None if explained.compared is None else tables_to_rows(explained.compared.tables),
+    }
+
+
+def _job(summary: "JobSummary") -> Mapping[str, Any]:
+    """Return the summary as JSON values, each number under a name that says what it counts."""
+    return {
+        **asdict(summary),
+        "gpus_of_host": [{"host": host, "num_gpus": number} for host, number in summary.gpus_of_host.items()],
+        "inside_hosts": [{"transport": name, "num_channels": number} for name, number in summary.inside_hosts.items()],
+        "ring_orders": [" ".join(map(str, order)) for order in summary.ring_orders],
     }

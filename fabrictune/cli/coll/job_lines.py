@@ -67,8 +67,8 @@ def _nics(summary: "JobSummary") -> str:
     for host, devices in summary.devices.items():
         groups[devices].append(host)
     found = "; ".join(f"{', '.join(devices)} on {some(hosts)}" for devices, hosts in list(groups.items())[:SHOWN_NAMES])
-    if not found and summary.provider_devices > 0:
-        return f"{summary.provider_devices} on a host, found by the plug-in"
+    if not found and summary.num_provider_devices > 0:
+        return f"{summary.num_provider_devices} on a host, found by the plug-in"
     return f"{found or NOT_LOGGED}; {hca}; {rate}" if summary.uses_verbs else NOT_LOGGED
 
 
@@ -76,12 +76,12 @@ def _nics_of_gpus(summary: "JobSummary") -> str:
     """Return which GPUs use which devices, those of all hosts that are alike together."""
     groups = defaultdict[tuple[tuple[str, ...], bool], set[int]](set)
     for one in summary.gpu_devices:
-        groups[one.devices, one.is_relayed].add(one.gpu)
+        groups[one.devices, one.is_relayed].add(one.gpu_index)
     shown = [
         f"{_numbers(gpus)}: {some(devices)}{' (PXN)' if is_relayed else ''}"
         for (devices, is_relayed), gpus in groups.items()
     ]
-    silent = set(range(max(0, summary.gpus_per_host))) - {one.gpu for one in summary.gpu_devices}
+    silent = set(range(max(0, summary.gpus_per_host))) - {one.gpu_index for one in summary.gpu_devices}
     if not shown:
         return f"{NOT_LOGGED}: no connection between hosts in the log"
     more = f"; {_numbers(silent)}: no connection to another host logged" if silent else ""
@@ -113,7 +113,11 @@ def _pxn(summary: "JobSummary") -> str:
 def _channels(summary: "JobSummary") -> str:
     if summary.num_channels == UNKNOWN:
         return NOT_LOGGED
-    p2p = f"; {summary.num_p2p_channels} a peer for send and receive" if summary.num_p2p_channels > 0 else ""
+    p2p = (
+        f"; {summary.num_p2p_channels_per_peer} a peer for send and receive"
+        if summary.num_p2p_channels_per_peer > 0
+        else ""
+    )
     return f"{summary.num_channels} for collectives{p2p}"
 
 
@@ -129,15 +133,15 @@ def _rings(summary: "JobSummary") -> str:
 def _trees(summary: "JobSummary") -> str:
     if not summary.num_trees:
         return NOT_LOGGED
-    roots = f", roots {', '.join(map(str, summary.tree_roots[:SHOWN_NAMES]))}" if summary.tree_roots else ""
+    roots = f", root ranks {', '.join(map(str, summary.tree_roots[:SHOWN_NAMES]))}" if summary.tree_roots else ""
     return f"{summary.num_trees}{roots}"
 
 
 def _queue_pairs(summary: "JobSummary") -> str:
     if not summary.uses_verbs:
         return "of NET/IB alone"
-    origin = "" if summary.is_qps_set else ", NCCL's default"
-    return f"{summary.qps_per_connection} a connection{origin}"
+    origin = "" if summary.is_num_qps_set else ", NCCL's default"
+    return f"{summary.num_qps} a connection{origin}"
 
 
 def _algorithm(summary: "JobSummary") -> str:

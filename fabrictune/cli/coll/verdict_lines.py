@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fabrictune.foundation.units import format_bytes, format_rate
+from fabrictune.foundation.units import format_bytes
+
+BPS_PER_GBPS = 10**9
 
 
 def verdict_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -12,7 +14,7 @@ def verdict_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     from fabrictune.validate.verdict_rates import SERIES_COLUMNS
 
     if rows:
-        yield "most of the time of the largest size, by the rate of a NIC:"
+        yield "most of the time of the largest size, by the rate of a NIC in Gbps:"
     for (operation, is_in_place, _, size_bytes), group in groupby(
         rows, key=lambda row: [row[key] for key in SERIES_COLUMNS]
     ):
@@ -25,13 +27,17 @@ def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     last_cause = ""
     for row in rows:
-        rate, cause = format_rate(row["rate_bps"]), str(row["cause"]).replace("_", " ")
+        rate, cause = _gbps(row["rate_bps"]), str(row["cause"]).replace("_", " ")
         if not row["is_possible"]:
-            parts.append(f"{rate} too slow for this time")
+            parts.append(f"{rate} too slow")
             continue
         share = f"{row['share_fraction']:.0%}"
         parts.append(f"{rate} {share}" if cause == last_cause else f"{rate} {cause} {share}")
         last_cause = cause
         if row["turn_bps"] > 0:
-            parts.append(f"turns at {format_rate(row['turn_bps'])}")
+            parts.append(f"turns at {_gbps(row['turn_bps'])}")
     return "; ".join(parts)
+
+
+def _gbps(rate_bps: float) -> str:
+    return f"{rate_bps / BPS_PER_GBPS:.4g}"

@@ -268,3 +268,93 @@ def test_a_mutated_message_is_facts_or_nothing(message: str, data: st.DataObject
         host="a", pid=1, tid=1, gpu=0, level="INFO", message=message[:begin] + piece + message[end:], where=""
     )
     assert len(list(read_facts(line))) <= 10
+
+
+def test_a_log_of_nccl_2_3_is_read(tmp_path: Path) -> None:
+    """Only the receiver logs a connection, a rank's message has no device, and every device has one of its own."""
+    log = read(
+        tmp_path,
+        "a:7:8 [1] NCCL INFO comm 0x7f00 rank 1 nranks 4 - COMPLETE",
+        "a:7:8 [1] NCCL INFO NET/IB: [0] mlx5_0:1/IB ",
+        "a:7:8 [1] NCCL INFO Ring 00 : 3 -> 1 via NET/IB/0/GDRDMA",
+        "a:7:8 [1] NCCL INFO Ring 00 : 1[1] -> 2[2] via direct shared memory",
+        "a:7:8 [1] NCCL INFO NET/IB: Dev 0 Port 1 qpn 576 mtu 5 GID 3 (0/1064A8C0FFFF0000)",
+    )
+    assert [(fact.rank, fact.gpu, fact.num_ranks, fact.is_complete) for fact in log.ranks] == [(1, 1, 4, True)]
+    assert [(fact.name, fact.port, fact.link_layer) for fact in log.devices] == [("mlx5_0", 1, "IB")]
+    assert [(fact.direction, fact.transport, fact.flags) for fact in log.channels] == [
+        ("receive", "NET/IB", ("GDRDMA",)),
+        ("", "SHM/direct", ()),
+    ]
+    assert [(fact.device, fact.qpn, ipv4_text(fact.ipv4)) for fact in log.queue_pairs] == [(0, 576, "192.168.100.16")]
+
+
+@pytest.mark.parametrize(
+    ("message", "trees"),
+    [
+        ("Trees [0] -1->0->1/2/-1 [1] 2->0->-1/-1/-1", [(0, (1, 2), 0, -1), (1, (), 0, 2)]),  # 2.4
+        ("Trees [0] 1/-1/-1->0->3|3->0->1/-1/-1", [(0, (1,), 0, 3)]),  # 2.5 to 2.7: the way up, and the way down
+    ],
+)
+def test_trees_before_nccl_2_8_are_read(
+    tmp_path: Path, message: str, trees: list[tuple[int, tuple[int, ...], int, int]]
+) -> None:
+    """The parent stood first, then a rank had a place in two trees that are each other's mirror."""
+    log = read(tmp_path, f"a:1:1 [0] NCCL INFO {message}")
+    assert [(fact.channel, fact.children, fact.rank, fact.parent) for fact in log.trees] == trees
+
+
+def test_a_log_of_rccl_is_read(tmp_path: Path) -> None:
+    """Its messages about channels end with the communicator, and its version has a line of its own."""
+    log = read(
+        tmp_path,
+        "RCCL version : 2.22.3-develop:a1b2c3",
+        "a:1:1 [0] NCCL INFO Channel 00/04 :    0   1   3   2 comm 0xbb0 nRanks 04 busId c1000",
+        "a:1:1 [0] NCCL INFO Channel 02/0 : 1[c6000] -> 0[c1000] [receive] via NET/IB/1/GDRDMA comm 0x95c nRanks 08",
+        "a:1:1 [0] NCCL INFO Channel 02/0 : 0[c1000] -> 1[c6000] via P2P/IPC comm 0x95c nRanks 08",
+    )
+    assert [(fact.library, fact.version) for fact in log.versions] == [("RCCL", "2.22.3-develop:a1b2c3")]
+    assert [ring.ranks for ring in log.rings] == [(0, 1, 3, 2)]
+    assert [(fact.transport, fact.device, fact.flags) for fact in log.channels] == [
+        ("NET/IB", 1, ("GDRDMA",)),
+        ("P2P/IPC", UNKNOWN, ()),
+    ]
+
+
+def test_what_decides_a_bandwidth_is_read(tmp_path: Path) -> None:
+    """Sizes, channels, GPUDirect with its reasons, PXN, rates, algorithms by number and by name."""
+    log = read(
+        tmp_path,
+        "a:1:1 [0] NCCL INFO comm 0x61 rank 2 nRanks 8 nNodes 2 localRanks 4 localRank 2 MNNVL 0",
+        "a:1:1 [0] NCCL INFO 4 coll channels, 4 collnet channels, 0 nvls channels, 6 p2p channels, "
+        "2 p2p channels per peer",
+        "a:1:1 [0] NCCL INFO 2 coll channels, 3 p2p channels, 1 p2p channels per peer",
+        "a:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)",
+        "a:1:1 [0] NCCL INFO GPU Direct RDMA Disabled for GPU 1a000 / HCA 1 (distance 5 > 3)",
+        "a:1:1 [0] NCCL INFO NET/Socket : GPU Direct RDMA Enabled for HCA 2 'eth0'",
+        "a:1:1 [0] NCCL INFO Connected all rings, use ring PXN 1 GDR 0",
+        "a:1:1 [0] NCCL INFO NET/IB: [0] mlx5_0:uverbs0:1/RoCE provider=Mlx5 speed=400000 context=0x1 pciPath=/x ar=0",
+        "a:1:1 [0] NCCL INFO AllReduce: 1024 Bytes -> Algo NVLS_TREE proto SIMPLE channel{Lo..Hi}={0..3}",
+        "a:1:1 [0] NCCL INFO 2048 Bytes -> Algo 1 proto 0 time 12.5",
+        "b:1:1 [0] NCCL INFO NET/IB : No device found.",
+        "a:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa (found 16 nics)",
+    )
+    assert [(fact.num_ranks, fact.num_hosts, fact.ranks_of_host) for fact in log.sizes] == [(8, 2, 4)]
+    assert [(fact.num_collective, fact.num_p2p, fact.num_p2p_per_peer) for fact in log.channel_counts] == [
+        (4, 6, 2),
+        (2, 3, 1),
+    ]
+    assert [(fact.device, fact.is_enabled, fact.reason) for fact in log.gpu_direct] == [
+        ("mlx5_0", False, "no module"),
+        ("1", False, "distance 5 > 3"),
+        ("eth0", True, ""),
+    ]
+    assert [(fact.uses_pxn, fact.uses_gpu_direct) for fact in log.ring_paths] == [(True, False)]
+    assert [(fact.name, fact.rate_bps) for fact in log.device_rates] == [("mlx5_0", 400_000_000_000)]
+    assert [(fact.operation, fact.size_bytes, fact.algorithm, fact.protocol) for fact in log.algorithms] == [
+        ("AllReduce", 1024, "NVLSTree", "Simple"),
+        ("", 2048, "Ring", "LL"),
+    ]
+    assert [fact.host for fact in log.hosts_without_devices] == ["b"]
+    assert [(fact.name, fact.num_devices) for fact in log.providers] == [("efa", 16)]
+    assert log.logging_hosts == ("a", "b")

@@ -1,0 +1,75 @@
+"""`fabrictune coll explain` of logs in the wording of several years and libraries, word for word."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabrictune.cli.main import run
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "nccl"
+HAS_FINDINGS = ("sockets-2.3",)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.log")), ids=lambda path: path.stem)
+def test_a_log_is_explained_word_for_word(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Golden: NCCL 2.3 and 2.26 to 2.30, RCCL, EFA and Slingshot, written to the source's formats."""
+    monkeypatch.chdir(GOLDEN)
+    assert run(["coll", "explain", path.name]) == (path.stem in HAS_FINDINGS)
+    assert capsys.readouterr().out == path.with_suffix(".txt").read_text()
+
+
+def test_it_gives_one_json_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """Job, timers, draft with its assumptions, comparison, findings and checks."""
+    assert run(["coll", "explain", str(GOLDEN / "one-nic-2.26.log"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["job"]["gpus_of_host"] == [{"host": "nodeA", "num_gpus": 4}, {"host": "nodeB", "num_gpus": 4}]
+    assert printed["job"]["num_relayed"] == 2
+    assert printed["draft"]["is_rate_assumed"]
+    assert {row["cause"] for row in printed["compared"]["verdict_rates"]} == {"nic", "not_the_network"}
+    assert "coll.rate-decides" in {finding["id"] for finding in printed["findings"]}
+    assert {check["rule"] for check in printed["checks"] if check["result"] == "not run"} >= {"coll.gap"}
+
+
+def test_results_of_another_job_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight ranks beside a log of four; and two files of results."""
+    results = tmp_path / "results.txt"
+    rows = (GOLDEN / "one-nic-2.26.log").read_text().splitlines()
+    results.write_text("\n".join(row for row in rows if "NCCL INFO" not in row) + "\n")
+    log = str(GOLDEN / "roce-2.30.log")
+    assert run(["coll", "explain", log, str(results)]) == 2
+    assert "results: results of 8 ranks beside a log of 4" in capsys.readouterr().err
+    assert run(["coll", "explain", log, str(results), str(results.with_suffix(".yaml"))]) == 2
+    assert "RESULTS: 2 files that are no logs of NCCL" in capsys.readouterr().err
+
+
+def test_results_beside_the_log_are_found_wherever_they_stand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The log alone, and results alone, say together what one file says."""
+    rows = (GOLDEN / "one-nic-2.26.log").read_text().splitlines()
+    log, results = tmp_path / "nccl.log", tmp_path / "results.txt"
+    log.write_text("\n".join(row for row in rows if "NCCL INFO" in row) + "\n")
+    results.write_text("\n".join(row for row in rows if "NCCL INFO" not in row) + "\n")
+    values = []
+    for words in ([str(results), str(log)], [str(GOLDEN / "one-nic-2.26.log")]):
+        run(["coll", "explain", *words, "--json"])
+        values.append(json.loads(capsys.readouterr().out)["compared"])
+    assert values[0] == values[1]
+
+
+def test_a_job_on_one_host_gets_no_draft(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its results are fitted, and --out is a mistake."""
+    log = tmp_path / "nccl.log"
+    log.write_text(
+        "a:1:1 [0] NCCL INFO NCCL version 2.26.2+cuda12\n"
+        "a:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0\n"
+        "a:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 80 commId 0x1 - Init COMPLETE\n"
+    )
+    assert run(["coll", "explain", str(log)]) == 0
+    assert "no scenario drafted: a job on one host" in capsys.readouterr().out
+    assert run(["coll", "explain", str(log), "--out", str(tmp_path / "x.yaml")]) == 2
+    assert "--out: no scenario can be drafted: a job on one host" in capsys.readouterr().err
+    assert not (tmp_path / "x.yaml").exists()
