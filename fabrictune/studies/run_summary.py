@@ -9,12 +9,14 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_parts, measures_as_json
+from fabrictune.foundation.metrics.replay import REPLAY_METRICS
 from fabrictune.foundation.metrics.transfers import completion_times_ps, select_flows, slowdowns, throughputs_bps
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate
 from fabrictune.studies.replay.summary import ReplaySummary, summarize_replays
 
 MAX_LISTED = 16
+MAX_OF_REPLAY = 4
 LISTED = ("transfer", "source", "destination", "bytes", "ready_ps", "finish_ps", "ideal_ps")
 PART_METRICS = ("completion_time.mean", "completion_time.p99", "slowdown.p50", "slowdown.p99", "throughput.mean")
 
@@ -61,18 +63,30 @@ class Summary:
         parts = {part: measures_as_json(metrics) for part, metrics in self.parts.items()}
         values = asdict(self)
         dropped_packets = values.pop("drops")
+        values["replays"] = [replay.as_json() for replay in self.replays]
         metrics = measures_as_json(self.metrics)
         return {**values, "metrics": metrics, "parts": parts, "dropped_packets": dropped_packets}
 
     @property
     def metric_rows(self) -> list[tuple[str, str, str]]:
-        """Label, value and name of each metric that is known, for people."""
+        """Label, value and name of each metric that is known, for people; of a replay those that its steps do not say.
+
+        The answer of a replay are its steps, so that other rows leave room for them: those that are not 0.
+        """
         known = {name: value for name, value in self.metrics.items() if not math.isnan(value)}
+        if self.replays:
+            known = {name: value for name, value in known.items() if value and name not in REPLAY_METRICS}
         return [(METRICS[name].label, METRICS[name].show(value), name) for name, value in known.items()]
 
     @property
+    def zeros(self) -> list[str]:
+        """Labels of a replay's metrics that are 0."""
+        shown = (name for name, value in self.metrics.items() if value == 0 and name not in REPLAY_METRICS)
+        return [METRICS[name].label for name in shown] if self.replays else []
+
+    @property
     def transfer_rows(self) -> list[tuple[str, ...]]:
-        """The slowest transfers, for people."""
+        """The slowest transfers, for people; few of a replay."""
         return [
             (
                 str(transfer.transfer),
@@ -83,7 +97,7 @@ class Summary:
                 format_rate(transfer.throughput_bps),
                 METRICS["slowdown.p50"].show(transfer.slowdown),
             )
-            for transfer in self.slowest
+            for transfer in self.slowest[: MAX_OF_REPLAY if self.replays else None]
         ]
 
     @property

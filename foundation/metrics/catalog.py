@@ -257,7 +257,7 @@ METRICS: Mapping[str, Metric] = {
         is_of_transfers=False,
     ),
     **{name: Metric(unit="ps", is_of_transfers=False, **times) for name, times in replay.REPLAY_TIMES.items()},
-    "step_time.ratio": Metric(
+    replay.RATIO: Metric(
         label="Step time over lower bound",
         unit="ratio",
         meaning="mean step time over the mean lower bound",

@@ -61,3 +61,5 @@ REPLAY_TIMES: Mapping[str, dict[str, Any]] = {
         for axis in AXES
     },
 }
+RATIO = "step_time.ratio"
+REPLAY_METRICS = (*REPLAY_TIMES, RATIO)

@@ -13,6 +13,7 @@ from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_o
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.framework.rules import site_rules
+from fabrictune.cli.sim.running import print_run
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -21,6 +22,7 @@ from fabrictune.cli.train.recipes import (
     set_option,
     timeout_option,
 )
+from fabrictune.cli.train.replay import check_replay, replay_record
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
@@ -54,6 +56,13 @@ AXIS_WIDTH = 8  # behind the first axis, and of the routing
     type=click.Path(path_type=Path),
     help="Folder for the weights at the end, as a Hugging Face checkpoint (safetensors).",
 )
+@click.option(
+    "--then-simulate",
+    "fabric",
+    type=click.Path(path_type=Path),
+    metavar="FABRIC",
+    help="Replay the run on the fabric of this topology file afterwards; its record is DIR-on-FABRIC.",
+)
 @out_option
 @fail_on_option
 @quiet_option
@@ -63,6 +72,7 @@ def run(
     settings: tuple[str, ...],
     peak_tflops: float | None,
     export: Path | None,
+    fabric: Path | None,
     out: Path | None,
     fail_on: str,
     quiet: bool,
@@ -77,6 +87,7 @@ def run(
     \b
     Example:
       fabrictune train run tiny
+      fabrictune train run tiny --then-simulate fabric.json
       fabrictune train run my.yaml --set overlap=none --set degrees.layout.dp=4
       torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune train run my.yaml
     """
@@ -97,6 +108,8 @@ def run(
             place = output_folder(out or Path("runs") / recipe.name)
             if export is not None:
                 check_export(recipe, export)
+            if fabric is not None:
+                check_replay(recipe.degrees.layout, fabric, place)
             running.append(RunningRecord(with_command(make_incomplete_record(recipe, started=started)), place))
         return recipe
 
@@ -127,15 +140,21 @@ def run(
     record = with_command(make_record(recipe, outcome, started=started, rules=site_rules()))
     directory = record.write(out or Path("runs") / recipe.name)
     code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
+    replay = replay_record(directory, fabric, is_quiet=quiet or as_json) if fabric and not outcome.was_stopped else None
+    if replay is not None:
+        code = max(code, replay.exit_code(fail_on))
     if as_json:
         steps = to_rows(record.tables["training"])
         head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
-        print_json({"record": str(directory), **head, "steps": steps, **judged_json(record)})
+        replayed = {} if replay is None else {"simulation": {**replay.values, **judged_json(replay.record)}}
+        print_json({"record": str(directory), **head, "steps": steps, **replayed, **judged_json(record)})
         return code
     print_findings(record)
     if export is not None:
         print_lines([f"weights: {export}"])
     print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])
+    if replay is not None:
+        print_run(replay, quiet=quiet)
     return code
 
 

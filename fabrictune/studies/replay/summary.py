@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.run_tables.rows import to_rows
+from fabrictune.foundation.traces import UNKNOWN
 from fabrictune.foundation.units import format_duration, format_fraction
 from fabrictune.studies.replay.critical_path import WORK
 
@@ -41,6 +42,17 @@ class ReplaySummary:
     critical_ranks_ps: Mapping[int, int]  # work on the path by rank, longest first
     critical_links_ps: Mapping[str, int]  # transfers on the path by the busiest link of each, longest first
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the replay as JSON values: every number under a key with its unit."""
+        return {
+            "part": self.part,
+            "num_ranks": self.num_ranks,
+            "steps": [_step_as_json(step) for step in self.steps],
+            "critical_path": [{"axis": axis, "duration_ps": ps} for axis, ps in self.critical_path_ps.items()],
+            "critical_ranks": [{"rank": rank, "work_ps": ps} for rank, ps in self.critical_ranks_ps.items()],
+            "critical_links": [{"link": link, "duration_ps": ps} for link, ps in self.critical_links_ps.items()],
+        }
+
     @property
     def headings(self) -> tuple[str, ...]:
         """Headings of `rows`."""
@@ -70,6 +82,18 @@ class ReplaySummary:
                 more = f", and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
                 lines.append(f"  {what}: {', '.join(texts)}{more}")
         return lines
+
+
+def _step_as_json(step: StepResult) -> dict[str, Any]:
+    """Return a step as JSON values; null for what is not computed."""
+    bounds = {"work_alone_ps": step.work_alone_ps, "lower_bound_ps": step.lower_bound_ps}
+    return {
+        "step": step.step,
+        "duration_ps": step.duration_ps,
+        "work_ps": step.work_ps,
+        "exposed": [{"axis": axis, "exposed_ps": exposed_ps} for axis, exposed_ps in step.exposed_ps.items()],
+        **{name: None if bound_ps == UNKNOWN else bound_ps for name, bound_ps in bounds.items()},
+    }
 
 
 def summarize_replays(record: RunRecord) -> list[ReplaySummary]:
