@@ -9,6 +9,7 @@ scenario has, and are measured under these.
 import csv
 import io
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,21 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.scenario.composition import compose_fabric, compose_traffic, notes_of_scenario
-from fabrictune.scenario.jobs import JobSpec
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.tables import estimate_columns
+from fabrictune.studies.planned_jobs import (
+    LONE_JOB,
+    contiguous_jobs,
+    fewest_queue_pairs,
+    job_specs,
+    join_placements,
+    move_jobs,
+    place_jobs,
+    placements_of_jobs,
+    with_queue_pairs,
+)
 from fabrictune.topology.ecmp.collisions import analyze_collisions
 from fabrictune.topology.ecmp.planning.placements import RankTraffic, plan_placement
 from fabrictune.topology.ecmp.planning.source_ports import plan_source_ports
@@ -35,6 +47,7 @@ from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
 from fabrictune.topology.routing import build_network
 
+NO_RANK = -1  # of a NIC
 QUEUE_PAIRS = (1, 2, 4, 8, 16)
 WORTH_MORE_QUEUE_PAIRS = 0.01  # of throughput or of the slowest flow: each queue pair costs memory in the NIC
 
@@ -70,12 +83,14 @@ def plan_scenario(
     """
     started = time.perf_counter()
     report = progress or (lambda fraction, note="", /: None)
-    fabric, spec = compose_fabric(scenario), scenario.traffic.spec
-    (queue_pairs, traffic), _ = compose_traffic(scenario, fabric)
+    fabric = compose_fabric(scenario)
+    with placed(scenario, "traffic", scenario.traffic.spec):
+        spec = place_jobs(scenario.traffic.spec, fabric)
+    (queue_pairs, traffic), _ = compose_traffic(scenario, fabric, spec)
     plan = CollisionPlan(fabric=fabric, spec=spec, hash_spec=scenario.routing, queue_pairs=queue_pairs)
     _measure_start(plan, num_seeds)
     report(0.1)
-    if isinstance(spec, JobSpec):
+    if job_specs(spec):
         if not keeps_placement:
             _try_placement(plan, scenario, num_seeds)
         report(0.3)
@@ -126,16 +141,16 @@ def _over_seeds(plan: CollisionPlan, queue_pairs: QueuePairs, num_seeds: int) ->
 
 
 def _try_placement(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> None:
-    placement = plan.spec.place_on(plan.fabric)
+    placement = join_placements(placements_of_jobs(plan.spec))
     proposal = plan_placement(
         placement,
         plan.fabric,
         _rank_traffic(plan, placement),
-        gpus_per_host=plan.spec.num_gpus_of_host(plan.fabric),
+        contiguous=contiguous_jobs(plan.spec, plan.fabric) or placement,
         seed=scenario.seed,
     )
-    spec = replace(plan.spec, planned=proposal.placement)
-    (queue_pairs, _), _ = compose_traffic(scenario, plan.fabric, spec)
+    spec = move_jobs(plan.spec, proposal.placement)
+    (queue_pairs, _), _ = compose_traffic(scenario, plan.fabric, spec, has_own_ports=False)
     outcome = _over_seeds(plan, queue_pairs, num_seeds)
     has_swaps = proposal.climbing_bps[-1] < proposal.climbing_bps[1]
     name = f"placement: {proposal.start}{', hosts swapped' if has_swaps else ''}"
@@ -144,34 +159,39 @@ def _try_placement(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> N
 
 
 def _rank_traffic(plan: CollisionPlan, placement: Placement) -> RankTraffic:
-    """Return who sends how much to whom; the ranks of one NIC count as one, since they move together."""
+    """Return who sends how much to whom; the ranks of one NIC count as one, since they move together.
+
+    Traffic of NICs without a rank, which moves with no job, is left out.
+    """
     report = analyze_collisions(build_network(plan.fabric, plan.queue_pairs, plan.hash_spec))
-    rank_C = np.zeros(plan.fabric.num_nics, np.int64)
+    rank_C = np.full(plan.fabric.num_nics, NO_RANK)
     rank_C[placement.nic_R] = np.arange(len(placement.nic_R))
+    source_Q, destination_Q = rank_C[plan.queue_pairs.source_nic_Q], rank_C[plan.queue_pairs.destination_nic_Q]
+    is_jobs_Q = (source_Q != NO_RANK) & (destination_Q != NO_RANK)
     return RankTraffic(
-        source_E=rank_C[plan.queue_pairs.source_nic_Q],
-        destination_E=rank_C[plan.queue_pairs.destination_nic_Q],
-        demand_bps_E=report.demand_bps_Q,
+        source_E=source_Q[is_jobs_Q],
+        destination_E=destination_Q[is_jobs_Q],
+        demand_bps_E=report.demand_bps_Q[is_jobs_Q],
     )
 
 
 def _try_queue_pairs(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> None:
     """Try more queue pairs a connection, and take the fewest that are nearly as good as the best."""
-    present = plan.spec.expansion.qps_per_connection
+    present = fewest_queue_pairs(plan.spec)
     tried = []
     for number in (number for number in QUEUE_PAIRS if number > present):
-        spec = replace(plan.spec, expansion=replace(plan.spec.expansion, qps_per_connection=number))
-        (queue_pairs, _), _ = compose_traffic(scenario, plan.fabric, spec)
-        tried.append((number, spec, queue_pairs, _over_seeds(plan, queue_pairs, num_seeds)))
+        spec, keys = with_queue_pairs(plan.spec, number)
+        (queue_pairs, _), _ = compose_traffic(scenario, plan.fabric, spec, has_own_ports=False)
+        tried.append((number, spec, keys, queue_pairs, _over_seeds(plan, queue_pairs, num_seeds)))
     outcomes = [_current(plan), *(outcome for *_, outcome in tried)]
     enough = np.max([_merit(outcome) for outcome in outcomes], axis=0) - WORTH_MORE_QUEUE_PAIRS
     is_open = bool((_merit(_current(plan)) < enough).any())
-    for number, spec, queue_pairs, outcome in tried:
+    for number, spec, keys, queue_pairs, outcome in tried:
         is_taken = is_open and bool((_merit(outcome) >= enough).all())
         name = f"{number} QPs per connection"
         if _take(plan, PlanStep(name=name, knows_seeds=False, outcome=outcome, is_taken=is_taken)):
             plan.spec, plan.queue_pairs, is_open = spec, queue_pairs, False
-            plan.changes["traffic.expansion.qps_per_connection"] = number
+            plan.changes |= keys
 
 
 def _try_known_seeds(plan: CollisionPlan, seed: int) -> None:
@@ -224,8 +244,9 @@ def _tables(plan: CollisionPlan) -> dict[str, Columns]:
         },
         "source_ports": _port_table(plan),
     }
-    if isinstance(plan.spec, JobSpec):
-        tables["placement"] = _placement_table(plan.fabric, plan.spec.place_on(plan.fabric))
+    placements = placements_of_jobs(plan.spec)
+    if placements:
+        tables["placement"] = _placement_table(plan.fabric, placements)
     return tables
 
 
@@ -241,12 +262,16 @@ def _port_table(plan: CollisionPlan) -> Columns:
     }
 
 
-def _placement_table(fabric: Fabric, placement: Placement) -> Columns:
+def _placement_table(fabric: Fabric, placements: Mapping[str, Placement]) -> Columns:
+    """Return a row for each rank of each job; the job is named where the scenario has parts."""
+    joint, sizes = join_placements(placements), [len(placement.host_R) for placement in placements.values()]
+    jobs = {} if LONE_JOB in placements else {"job": np.repeat(np.array(list(placements), object), sizes)}
     return {
-        "rank": np.arange(len(placement.host_R)),
-        "host": np.array(fabric.node_name_N, object)[placement.host_R],
-        "gpu": placement.gpu_R,
-        "nic": _nic_labels(fabric)[placement.nic_R],
+        **jobs,
+        "rank": np.concatenate([np.arange(size) for size in sizes]),
+        "host": np.array(fabric.node_name_N, object)[joint.host_R],
+        "gpu": joint.gpu_R,
+        "nic": _nic_labels(fabric)[joint.nic_R],
     }
 
 

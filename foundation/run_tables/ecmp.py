@@ -128,6 +128,7 @@ TABLES = (
         row="a rank of the plan",
         kinds=("ecmp plan",),
         columns=(
+            text_column("job", "its job, where the scenario has parts", is_optional=True),
             integer_column("rank", "rank"),
             text_column("host", "its host"),
             integer_column("gpu", "its GPU on that host"),

@@ -21,7 +21,7 @@ from fabrictune.foundation.seeds import stream
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import NO_PORT
-from fabrictune.topology.placement import Placement, nics_of_gpus, place, tor_sets
+from fabrictune.topology.placement import Placement, place, tor_sets
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import route
 
@@ -52,20 +52,24 @@ def plan_placement(
     traffic: RankTraffic,
     *,
     gpus_per_host: int = 8,
+    contiguous: Placement | None = None,
     seed: int = 0,
     max_passes: int = 10,
     progress: Progress | None = None,
 ) -> PlacementPlan:
-    """Return a placement of which no more traffic climbs than of the present one."""
+    """Return a placement of which no more traffic climbs than of the present one.
+
+    `contiguous` is that of the ranks where they are not one job's, which `gpus_per_host` and the layout would place.
+    """
     grounds = _Grounds(fabric)
-    contiguous = place(placement.layout, fabric, "contiguous", gpus_per_host=gpus_per_host)
+    contiguous = contiguous or place(placement.layout, fabric, "contiguous", gpus_per_host=gpus_per_host)
     present_bps, contiguous_bps = (grounds.climbing_bps(candidate, traffic) for candidate in (placement, contiguous))
     start = "contiguous" if contiguous_bps < present_bps else "present"
     best = contiguous if start == "contiguous" else placement
     climbing_bps = [present_bps, min(present_bps, contiguous_bps)]
     for pass_ in range(max_passes):
         at_B = _swap_hosts(grounds, best, traffic, stream(seed, "placement", pass_))
-        best = _moved(best, fabric, grounds, at_B, gpus_per_host)
+        best = _moved(best, fabric, grounds, at_B)
         climbing_bps.append(grounds.climbing_bps(best, traffic))
         if progress:
             progress((pass_ + 1) / max_passes)
@@ -159,8 +163,12 @@ def _gains(grounds: _Grounds, neighbours: _Neighbours, at_B: IntArray, unit: int
     return gain_B
 
 
-def _moved(placement: Placement, fabric: Fabric, grounds: _Grounds, at_B: IntArray, gpus_per_host: int) -> Placement:
-    """Return the placement after what stood at place b has gone to place `at_B[b]`."""
+def _moved(placement: Placement, fabric: Fabric, grounds: _Grounds, at_B: IntArray) -> Placement:
+    """Return the placement after what stood at place b has gone to place `at_B[b]`, to the same NIC of that host."""
     host_R = grounds.host_B[at_B[grounds.place_N[placement.host_R]]]
-    nic_R = nics_of_gpus(fabric, host_R, placement.gpu_R, gpus_per_host)
+    order_C = np.argsort(fabric.nic_host_C, kind="stable")
+    first_N = np.searchsorted(fabric.nic_host_C[order_C], np.arange(fabric.num_nodes))
+    index_C = np.empty_like(order_C)  # of a NIC in its host
+    index_C[order_C] = np.arange(len(order_C)) - first_N[fabric.nic_host_C[order_C]]
+    nic_R = order_C[first_N[host_R] + index_C[placement.nic_R]]
     return Placement(layout=placement.layout, host_R=host_R, gpu_R=placement.gpu_R, nic_R=nic_R)
