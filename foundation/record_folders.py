@@ -22,6 +22,7 @@ FOR_OTHER_TOOLS: Mapping[str, str] = {  # what each file is
     "job_trace.parquet": "communication trace of the planned job: a template for each pipeline stage",
     "nic-settings.txt": "NIC settings of the Pareto-optimal points",
     "placement.csv": "host, GPU and NIC of each rank",
+    "planned.yaml": "scenario with the plan applied",
     "source_ports.csv": "UDP source port of each queue pair",
 }
 PAGE = "report.html"

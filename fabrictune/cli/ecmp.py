@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import click
 from fabrictune.cli.framework.estimates import (
     print_distribution,
     print_effects,
+    print_gains,
     print_outcomes,
     print_steps,
 )
@@ -25,6 +26,7 @@ from fabrictune.cli.framework.options import (
     quiet_option,
     scenario_argument,
     seeds_option,
+    trust_code_option,
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -202,35 +204,59 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     help="Number of hash seeds to evaluate each step on.",
 )
 @click.option("--keep-placement", is_flag=True, help="Keep the rank placement.")
+@click.option("--simulate", is_flag=True, help="Run the scenario packet by packet, as it is and with the plan.")
+@trust_code_option
 @out_option
 @quiet_option
 @json_option
-def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, quiet: bool, as_json: bool) -> None:
+def plan(
+    scenario: Path,
+    seeds: int,
+    keep_placement: bool,
+    simulate: bool,
+    trust_code: bool,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Propose what would make the flows of SCENARIO collide less, with the gain each step is expected to bring.
 
     Tries a rank-to-host placement, more queue pairs per connection, hash seeds for each tier, and UDP source ports. The
-    record holds `placement.csv` (rank, host, gpu, nic) and `source_ports.csv` (for mlx5dv_modify_qp_udp_sport).
+    record holds `placement.csv` (rank, host, gpu, nic), `source_ports.csv` (for mlx5dv_modify_qp_udp_sport), and
+    `planned.yaml`, the scenario with both. --simulate prints the gain of every job, predicted and simulated.
 
     \b
     Example:
       fabrictune ecmp plan scenarios/demo-interleaved.yaml --out runs/plan
+      fabrictune ecmp plan two-jobs.yaml --simulate
       fabrictune ecmp plan running-job.yaml --keep-placement --json
     """
     from fabrictune.scenario.files import load_scenario
-    from fabrictune.studies.collision_plan import plan_scenario, write_plan
+    from fabrictune.studies.collision_plan import PLANNED, plan_scenario, write_plan
+    from fabrictune.studies.plan_simulation import confirm
 
     checked = load_scenario(scenario, trust_code=is_code_trusted())
     place = output_folder(out or Path("runs") / f"{checked.name}-plan", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
-        record = plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)
-    files = write_plan(with_command(record), place)
+        record = with_command(
+            plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)
+        )
+    files = write_plan(record, place, checked)
+    if simulate:
+        with progress_bar(f"{checked.name}, simulated", is_quiet=quiet or as_json) as progress:
+            gains = confirm(checked, load_scenario(place / PLANNED), trust_code=trust_code, progress=progress)
+        record = replace(record, tables={**record.tables, "plan_gains": gains})
+        write_plan(record, place, checked)
     steps = record.tables["steps"]
     if as_json:
         head = {"files": [str(file) for file in files], "notes": notes_of(record)}
-        print_json({**head, "changes": record.run["changes"], "steps": to_rows(steps)})
+        shown = {name: to_rows(record.tables[name]) for name in ("steps", "plan_gains") if name in record.tables}
+        print_json({**head, "changes": record.run["changes"], **shown})
         return
     print_lines([checked.headline])
     print_steps(steps, has_legend=not quiet)
+    if simulate:
+        print_gains(gains, law=checked.law.name)
     print_lines(f"set {key}: {json.dumps(value)}" for key, value in record.run["changes"].items())
     print_lines(f"file: {file}" for file in files)
 

@@ -5,7 +5,7 @@ scenario they come from, unless they lie in another file, which they then name.
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,14 @@ class Composed:
     network: Network
     traffic: TrafficTrace
     part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
+
+    @property
+    def part_Q(self) -> Sequence[str] | None:
+        """The name of the part that each queue pair belongs to, None for traffic of one kind."""
+        if self.part_N is None:
+            return None
+        part_of_qp = dict(zip(self.traffic.qp_N.tolist(), self.part_N.tolist(), strict=True))
+        return [part_of_qp.get(row, "") for row in range(len(self.network.queue_pairs))]
 
     @property
     def findings(self) -> tuple[Finding, ...]:

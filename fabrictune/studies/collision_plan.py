@@ -21,6 +21,7 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.scenario.composition import compose_fabric, compose_traffic, notes_of_scenario
+from fabrictune.scenario.copies import copy_text
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
@@ -29,6 +30,7 @@ from fabrictune.studies.planned_jobs import (
     LONE_JOB,
     contiguous_jobs,
     fewest_queue_pairs,
+    job_keys,
     job_specs,
     join_placements,
     move_jobs,
@@ -47,6 +49,7 @@ from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
 from fabrictune.topology.routing import build_network
 
+PLANNED = "planned.yaml"
 NO_RANK = -1  # of a NIC
 QUEUE_PAIRS = (1, 2, 4, 8, 16)
 WORTH_MORE_QUEUE_PAIRS = 0.01  # of throughput or of the slowest flow: each queue pair costs memory in the NIC
@@ -108,15 +111,35 @@ def plan_scenario(
     ).with_checks(fabric.check_files())
 
 
-def write_plan(record: RunRecord, directory: Path) -> list[Path]:
-    """Write the record, and next to its tables the files that can be applied as they are; returns what was written.
+def write_plan(record: RunRecord, directory: Path, scenario: Scenario) -> list[Path]:
+    """Write the record, and beside its tables what can be applied as it is; returns what was written.
 
-    Raises RecordError.
+    That is `placement.csv` for a job, `source_ports.csv`, and `planned.yaml`, the scenario with both and with the
+    plan's settings. Raises RecordError.
     """
     names = [name for name in ("placement", "source_ports") if name in record.tables]
     files = {f"{name}.csv": _as_csv(record.tables[name]) for name in names}
+    if scenario.document is not None:
+        files[PLANNED] = _planned_text(scenario, record, directory).encode()
     replace(record, files={**record.files, **files}).write(directory)
     return [directory, *(directory / name for name in files)]
+
+
+def _planned_text(scenario: Scenario, record: RunRecord, directory: Path) -> str:
+    """Return the scenario with the plan's settings and files, as it stands in the plan's folder."""
+    keys = job_keys(scenario.traffic.spec)
+    changes = {
+        **record.run["changes"],
+        "name": f"{scenario.name}-planned",
+        "source_ports": "source_ports.csv",
+        **{f"{key}.placement": "placement.csv" for key in keys},
+    }
+    replaced = [f"{key}.{name}" for key in keys for name in ("hosts", "first_host", "placement_seed")]
+    return copy_text(scenario, changes, directory, drop=[_dotted(path) for path in replaced])
+
+
+def _dotted(path: str) -> str:
+    return path.replace("[", ".").replace("]", "")
 
 
 def _as_csv(columns: Columns) -> bytes:

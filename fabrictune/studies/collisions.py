@@ -57,10 +57,11 @@ def analyze_scenario(
 def check_collisions(composed: Composed, report: CollisionReport, rules: RuleSettings) -> CheckReport:
     """Return the checks of a scenario's hash: polarized tiers, overloaded links and receivers."""
     fabric, queue_pairs = composed.network.fabric, composed.network.queue_pairs
+    is_declared_Q, part_Q = is_of_declared_incast(composed), composed.part_Q
     return join_reports(
         check_polarization(fabric, composed.scenario.routing),
-        report.check_links(fabric, queue_pairs, rules),
-        report.check_receivers(fabric, queue_pairs, rules, is_declared_Q=is_of_declared_incast(composed)),
+        report.check_links(fabric, queue_pairs, rules, part_Q=part_Q),
+        report.check_receivers(fabric, queue_pairs, rules, is_declared_Q=is_declared_Q, part_Q=part_Q),
     )
 
 

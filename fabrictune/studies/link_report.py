@@ -1,11 +1,11 @@
 """Report on a link of a scenario: the paths of the flows that meet there, and their ranks in a job."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
-from fabrictune.scenario.composition import Composed, compose
+from fabrictune.scenario.composition import compose
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.mixture import MixSpec, placements
 from fabrictune.scenario.schema import Scenario
@@ -22,7 +22,7 @@ def explain_scenario_link(scenario: Scenario, link: str | None, progress: Progre
     fabric = composed.network.fabric
     report = analyze_collisions(composed.network)
     port = find_port(fabric, link, where="LINK") if link else _busiest_port(report)
-    jobs, part_Q = placements_of(scenario, fabric), _parts_of_queue_pairs(composed)
+    jobs, part_Q = placements_of(scenario, fabric), composed.part_Q
     explanation = explain_link(composed.network, report, port, placements=jobs, part_Q=part_Q)
     return replace(explanation, notes=composed.notes)
 
@@ -33,14 +33,6 @@ def placements_of(scenario: Scenario, fabric: Fabric) -> Mapping[str, Placement]
     if isinstance(spec, MixSpec):
         return placements(spec, fabric)
     return {"": spec.place_on(fabric)} if isinstance(spec, JobSpec) else {}
-
-
-def _parts_of_queue_pairs(composed: Composed) -> Sequence[str] | None:
-    """Return the part of the mixture that each queue pair belongs to, None for traffic of one kind."""
-    if composed.part_N is None:
-        return None
-    part_of_qp = dict(zip(composed.traffic.qp_N.tolist(), composed.part_N.tolist(), strict=True))
-    return [part_of_qp.get(row, "") for row in range(len(composed.network.queue_pairs))]
 
 
 def _busiest_port(report: CollisionReport) -> int:

@@ -19,6 +19,7 @@ from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.host_choice import hosts_with_nics
 from fabrictune.topology.placement import Placement, place
 
+QUEUE_PAIRS_KEY = "expansion.qps_per_connection"
 LONE_JOB = ""  # name of the job of a scenario without parts
 
 
@@ -41,6 +42,14 @@ def job_specs(spec: Any) -> dict[str, JobSpec]:
             if known is None or own.layout.world_size > known.layout.world_size:
                 jobs[part.of_job] = own
     return jobs
+
+
+def job_keys(spec: Any) -> list[str]:
+    """Return the key of the traffic of each job, as `traffic.parts[1].traffic`."""
+    if isinstance(spec, JobSpec):
+        return ["traffic"]
+    parts = enumerate(spec.parts) if isinstance(spec, MixSpec) else ()
+    return [f"traffic.parts[{row}].traffic" for row, part in parts if isinstance(part.traffic.spec, JobSpec)]
 
 
 def placements_of_jobs(spec: Any) -> dict[str, Placement]:
@@ -98,11 +107,10 @@ def contiguous_jobs(spec: Any, fabric: Fabric) -> Placement | None:
 def with_queue_pairs(spec: Any, number: int) -> tuple[Any, dict[str, int]]:
     """Return the traffic with at least so many queue pairs a connection in its jobs, and the keys that say so."""
     if isinstance(spec, JobSpec):
-        return _widened(spec, number), {"traffic.expansion.qps_per_connection": number}
+        return _widened(spec, number), {f"traffic.{QUEUE_PAIRS_KEY}": number}
+    narrow = [_queue_pairs(job) < number for job in _jobs(spec)]
     keys = {
-        f"traffic.parts[{row}].traffic.expansion.qps_per_connection": number
-        for row, part in enumerate(spec.parts)
-        if isinstance(part.traffic.spec, JobSpec) and _queue_pairs(part.traffic.spec) < number
+        f"{key}.{QUEUE_PAIRS_KEY}": number for key, is_narrow in zip(job_keys(spec), narrow, strict=True) if is_narrow
     }
     parts = tuple(
         replace(part, traffic=replace(part.traffic, spec=_widened(part.traffic.spec, number)))

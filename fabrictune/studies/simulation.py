@@ -62,7 +62,7 @@ def check_simulated_collisions(
         reason = f"path choice is {mode}, and the check follows the paths of the hash"
         skipped = join_reports(*(skip_check(rule.id, subject, reason) for rule in (POLARIZED_TIERS, LINK_OVERLOADED)))
         return skipped + collisions.check_receivers(
-            fabric, queue_pairs, rules, is_declared_Q=is_of_declared_incast(compiled)
+            fabric, queue_pairs, rules, is_declared_Q=is_of_declared_incast(compiled), part_Q=compiled.part_Q
         )
     return check_collisions(compiled, collisions, rules)
 

@@ -136,6 +136,24 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="plan_gains",
+        row="a part of the traffic, or all of it, with and without the plan",
+        kinds=("ecmp plan",),
+        key="job",
+        columns=(
+            text_column("job", "name of the part; `all` for the whole traffic"),
+            *(
+                column
+                for how, meaning in (("predicted", "at max-min fair rates"), ("simulated", "packet by packet"))
+                for column in (
+                    number_column(f"{how}_before_ps", f"its time as it is, {meaning}; nan where it never ends"),
+                    number_column(f"{how}_after_ps", f"its time with the plan, {meaning}"),
+                    number_column(f"{how}_gain", "time as it is over time with the plan", unit="times"),
+                )
+            ),
+        ),
+    ),
+    TableSchema(
         name="probed_flows",
         row="a source port probed towards a target",
         kinds=("topo probe",),

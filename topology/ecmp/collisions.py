@@ -10,6 +10,8 @@ equal amounts the figure is a lower bound on the max-min fair rate, and equal to
 Shapes: Q queue pairs, P ports, H hops, L overloaded links.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,10 +92,18 @@ class CollisionReport:
         }
 
     def check_links(
-        self, fabric: Fabric, queue_pairs: QueuePairs, rules: RuleSettings = CATALOG_SETTINGS
+        self,
+        fabric: Fabric,
+        queue_pairs: QueuePairs,
+        rules: RuleSettings = CATALOG_SETTINGS,
+        *,
+        part_Q: Sequence[str] | None = None,
     ) -> CheckReport:
-        """Return the check of links to switches: a finding for each overloaded one, the worst first."""
-        judge = _Judge(rule=LINK_OVERLOADED, rules=rules, fabric=fabric, queue_pairs=queue_pairs)
+        """Return the check of links to switches: a finding for each overloaded one, the worst first.
+
+        `part_Q` names the part of the traffic that each queue pair belongs to, where there are several.
+        """
+        judge = _Judge(rule=LINK_OVERLOADED, rules=rules, fabric=fabric, queue_pairs=queue_pairs, part_Q=part_Q)
         return self._check(judge, ~_is_to_nic(fabric), "switches")
 
     def check_receivers(
@@ -103,6 +113,7 @@ class CollisionReport:
         rules: RuleSettings = CATALOG_SETTINGS,
         *,
         is_declared_Q: BoolArray | None = None,
+        part_Q: Sequence[str] | None = None,
     ) -> CheckReport:
         """Return the check of links to NICs, where no choice of path helps: findings as of other links.
 
@@ -113,6 +124,7 @@ class CollisionReport:
             rules=rules,
             fabric=fabric,
             queue_pairs=queue_pairs,
+            part_Q=part_Q,
             declared_bps_Q=None if is_declared_Q is None else np.where(is_declared_Q, self.demand_bps_Q, 0.0),
         )
         return self._check(judge, _is_to_nic(fabric), "NICs")
@@ -151,6 +163,7 @@ class _Judge:
     rules: RuleSettings
     fabric: Fabric
     queue_pairs: QueuePairs
+    part_Q: Sequence[str] | None = None  # names, where the traffic has parts
     declared_bps_Q: FloatArray | None = None  # what queue pairs of a declared incast offer
 
     @property
@@ -162,9 +175,9 @@ class _Judge:
         """Return the finding of a port that these queue pairs cross."""
         fabric, queue_pairs = self.fabric, self.queue_pairs
         shown = [
-            f"queue pair {row}: {fabric.nic_label(int(queue_pairs.source_nic_Q[row]))} to "
+            f"queue pair {row}{self._of_part(row)}: {fabric.nic_label(int(queue_pairs.source_nic_Q[row]))} to "
             f"{fabric.nic_label(int(queue_pairs.destination_nic_Q[row]))}"
-            for row in rows[:MAX_SHOWN_FLOWS]
+            for row in rows[:MAX_SHOWN_FLOWS].tolist()
         ]
         if len(rows) > MAX_SHOWN_FLOWS:
             shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS:,} more queue pairs")
@@ -178,10 +191,21 @@ class _Judge:
             severity=Severity.ERROR if is_error else Severity.WARNING,
             entity=fabric.link_label(port),
             expected=f"at most {format_rate(self.load * rate_bps)}{of_rate}",
-            actual=f"{len(rows):,} flows offer {format_rate(demand_bps)}{of_incast}",
+            actual=f"{len(rows):,} flows{self._by_part(rows)} offer {format_rate(demand_bps)}{of_incast}",
             confidence=Confidence.PREDICTED,
             evidence=tuple(shown),
         )
+
+    def _of_part(self, row: int) -> str:
+        return f" of {self.part_Q[row]}" if self.part_Q else ""
+
+    def _by_part(self, rows: IntArray) -> str:
+        """Return how many of the queue pairs each part has, the most first: ` (a: 3, b: 1)`."""
+        if not self.part_Q:
+            return ""
+        counts = Counter(self.part_Q[row] for row in rows.tolist()).most_common()
+        more = f", and {len(counts) - MAX_SHOWN_FLOWS} more" if len(counts) > MAX_SHOWN_FLOWS else ""
+        return f" ({', '.join(f'{part}: {count:,}' for part, count in counts[:MAX_SHOWN_FLOWS])}{more})"
 
 
 def analyze_collisions(network: Network, *, epoch: int = 0) -> CollisionReport:

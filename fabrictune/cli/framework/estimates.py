@@ -7,7 +7,7 @@ from typing import Any
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.run_tables.rows import to_rows
-from fabrictune.foundation.units import format_rate
+from fabrictune.foundation.units import format_duration, format_rate
 
 HEADINGS = (
     "P(overload)",
@@ -73,6 +73,43 @@ def print_steps(steps: Columns, *, has_legend: bool) -> None:
     print_table(("step", "taken", "seeds", *HEADINGS), rows)
     if has_legend:
         print_lines(["", f"{int(steps['num_seeds'][0])} seeds where they are any", *LEGEND, ""])
+
+
+def print_gains(gains: Columns, *, law: str) -> None:
+    """Print the time of each job as it is and with the plan, predicted and simulated."""
+    rows = []
+    for row in to_rows(gains):
+        cells = [
+            cell
+            for how in ("predicted", "simulated")
+            for cell in (
+                _time(row[f"{how}_before_ps"]),
+                _time(row[f"{how}_after_ps"]),
+                f"{row[f'{how}_gain']:.2f}",
+            )
+        ]
+        rows.append((row["job"], *cells, f"{100 * (row['predicted_gain'] / row['simulated_gain'] - 1):+.1f} %"))
+    headings = (
+        "predicted as is",
+        "planned",
+        "gain",
+        "simulated as is",
+        "planned",
+        "gain",
+        "gains differ by",
+    )
+    print_table(("job", *headings), rows)
+    print_lines(
+        [
+            "predicted: time at max-min fair rates, without packets, queues or law. "
+            f"simulated: packet by packet, law {law}.",
+            "",
+        ]
+    )
+
+
+def _time(time_ps: float) -> str:
+    return "never" if math.isnan(time_ps) else format_duration(int(time_ps))
 
 
 def _effect_cell(row: Mapping[str, Any]) -> str:

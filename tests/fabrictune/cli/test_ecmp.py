@@ -105,7 +105,7 @@ def test_plan_writes_what_can_be_applied(rings: Path, capsys: Output, tmp_path: 
     assert (tmp_path / "plan" / "source_ports.csv").is_file()
     assert run(["ecmp", "plan", str(rings), "--out", str(tmp_path / "plan"), "--seeds", "5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [Path(file).name for file in found["files"]] == ["plan", "placement.csv", "source_ports.csv"]
+    assert [Path(file).name for file in found["files"]] == ["plan", "placement.csv", "source_ports.csv", "planned.yaml"]
 
 
 def test_analyze_tells_what_unknown_seeds_would_do(rings: Path, capsys: Output, tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def test_the_placement_is_the_first_gain(rings: RunRecord) -> None:
 
 def test_the_files_hold_the_plan(rings: RunRecord, tmp_path: Path) -> None:
     """One row a rank and one a queue pair, with ports that a NIC can be set to."""
-    directory, placement, source_ports = write_plan(rings, tmp_path / "plan")
+    scenario = load_scenario(tmp_path / "scenario.yaml")
+    directory, placement, source_ports, _ = write_plan(rings, tmp_path / "plan", scenario)
     assert RunRecord.read(directory).run["changes"] == rings.run["changes"]
     with placement.open() as file:
         rows = list(csv.DictReader(file))
@@ -109,7 +110,7 @@ def test_the_files_give_what_the_plan_promises(tmp_path: Path) -> None:
     path.write_text(RINGS)
     scenario = load_scenario(path)
     record = plan_scenario(scenario, num_seeds=5, keeps_placement=True)
-    directory, _, source_ports = write_plan(record, tmp_path / "plan")
+    directory, _, source_ports, _ = write_plan(record, tmp_path / "plan", scenario)
     changed = override(scenario, RunRecord.read(directory).run["changes"], origin="plan")
     network = compose(changed).network
     with source_ports.open() as file:
