@@ -26,7 +26,6 @@ from fabrictune.cli.framework.options import (
     quiet_option,
     scenario_argument,
     seeds_option,
-    trust_code_option,
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -205,7 +204,6 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
 )
 @click.option("--keep-placement", is_flag=True, help="Keep the rank placement.")
 @click.option("--simulate", is_flag=True, help="Run the scenario packet by packet, as it is and with the plan.")
-@trust_code_option
 @out_option
 @quiet_option
 @json_option
@@ -214,7 +212,6 @@ def plan(
     seeds: int,
     keep_placement: bool,
     simulate: bool,
-    trust_code: bool,
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -244,7 +241,7 @@ def plan(
     files = write_plan(record, place, checked)
     if simulate:
         with progress_bar(f"{checked.name}, simulated", is_quiet=quiet or as_json) as progress:
-            gains = confirm(checked, load_scenario(place / PLANNED), trust_code=trust_code, progress=progress)
+            gains = confirm(checked, load_scenario(place / PLANNED, trust_code=is_code_trusted()), progress=progress)
         record = replace(record, tables={**record.tables, "plan_gains": gains})
         write_plan(record, place, checked)
     steps = record.tables["steps"]

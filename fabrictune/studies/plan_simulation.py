@@ -50,17 +50,15 @@ def predicted_times(scenario: Scenario) -> Times:
     return _times(_of_traffic(replace(scenario, law=NO_LAW, engine=Chosen(name="packet", spec=at_shares))))
 
 
-def simulated_times(scenario: Scenario, *, trust_code: bool = False, progress: Progress | None = None) -> Times:
+def simulated_times(scenario: Scenario, *, progress: Progress | None = None) -> Times:
     """Return the same times packet by packet, under the scenario's engine and law; raises InputError, LawError."""
     config = scenario.packet_config()
     if config.skip == "fluid":
         scenario = replace(scenario, engine=replace(scenario.engine, spec=replace(config, skip=PacketConfig().skip)))
-    return _times(replace(scenario, expect=()), trust_code=trust_code, progress=progress)
+    return _times(replace(scenario, expect=()), progress=progress)
 
 
-def confirm(
-    scenario: Scenario, planned: Scenario, *, trust_code: bool = False, progress: Progress | None = None
-) -> Columns:
+def confirm(scenario: Scenario, planned: Scenario, *, progress: Progress | None = None) -> Columns:
     """Return the table `plan_gains`, a row for each part of the traffic and one for all; raises InputError, LawError.
 
     All predictions are made before anything is simulated.
@@ -69,8 +67,7 @@ def confirm(
         warnings.simplefilter("ignore", FabrictuneWarning)  # the planner has said them
         predicted = [predicted_times(one) for one in (scenario, planned)]
         simulated = [
-            simulated_times(one, trust_code=trust_code, progress=stage(progress, turn, 2))
-            for turn, one in enumerate((scenario, planned))
+            simulated_times(one, progress=stage(progress, turn, 2)) for turn, one in enumerate((scenario, planned))
         ]
     columns: dict[str, NDArray[Any]] = {"job": np.array(list(predicted[0]), object)}
     for how, (before, after) in (("predicted", predicted), ("simulated", simulated)):
@@ -84,8 +81,8 @@ def _of_traffic(scenario: Scenario) -> Scenario:
     return replace(scenario, faults=(), convergence_delay_ns=None, probe=None, capture=None, expect=())
 
 
-def _times(scenario: Scenario, *, trust_code: bool = False, progress: Progress | None = None) -> Times:
-    record = simulate(scenario, trust_code=trust_code, with_collisions=False, progress=progress)
+def _times(scenario: Scenario, *, progress: Progress | None = None) -> Times:
+    record = simulate(scenario, with_collisions=False, progress=progress)
     parts = {part: metrics["makespan"] for part, metrics in measure_parts(record).items()}
     times = {**parts, ALL: makespan_ps(record.tables["transfers"])}
     return {name: time_ps if np.isfinite(time_ps) else float("nan") for name, time_ps in times.items()}
