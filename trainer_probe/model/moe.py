@@ -7,9 +7,11 @@ tensor-parallel group a share of their features. The way to them and back is an 
 Shapes: P a rank's part of the sequence, B batch, D width, X experts, N slots of an expert, F this rank's features of an
 expert.
 
-Source: Jiang et al., "Mixtral of experts", 2024, Table 1 (preset) and section 2.1; Fedus et al., "Switch transformers",
+Source: Jiang et al., "Mixtral of experts", 2024, Table 1 (preset) and section 2.1; DeepSeek-AI, "DeepSeek-V3 technical
+report", 2024, section 4.2 (preset); Fedus et al., "Switch transformers",
 2021, section 2.2; more in `model/experts.py`.
-Left out: shared experts; noise of the router; a rank's gathering overlapped with its products.
+Left out: shared experts, layers without experts among others with them, multi-head latent attention; noise of the
+router; a rank's gathering overlapped with its products.
 """
 
 import math
@@ -122,6 +124,18 @@ PRESETS: dict[str, MoeSpec] = {
         vocabulary=32_000,
         sequence=4096,
         rotary_base=1_000_000.0,
+    ),
+    "moe-671b": MoeSpec(  # DeepSeek-V3's layers without its shared expert, all with experts, heads of Llama's kind
+        width=7168,
+        depth=61,
+        num_heads=128,
+        num_key_value_heads=128,
+        feed_forward_width=2048,
+        vocabulary=129_280,
+        sequence=4096,
+        num_experts=256,
+        num_choices=8,
+        capacity_factor=1.0,
     ),
 }
 

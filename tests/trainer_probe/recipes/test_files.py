@@ -172,5 +172,5 @@ def test_an_unknown_name_is_guessed() -> None:
         find_recipe("tini")
     assert str(raised.value) == (
         "tini: no recipe of this name, and no file\n  did you mean 'tiny'?\n"
-        "  allowed: 175b, 530b, single-gpu, tiny, or a file"
+        "  allowed: 175b, 405b, 530b, 671b, single-gpu, tiny, or a file"
     )
