@@ -64,6 +64,8 @@ class Comm:
             number = next(number for number, ranks in enumerate(groups) if rank in ranks)
             self._group[axis] = first + number
             own = self._process_group[axis] = member.process_groups.get(axis_group_name(axis, number))
+            found = [rank] if own is None else dist.get_process_group_ranks(own)
+            assert found == groups[number], f"{axis}: process groups of another layout"
             has_down = own is not None and axis in MESSAGE_AXES
             self._down_group[axis] = member.process_groups[down_group_name(axis, number)] if has_down else own
             first += len(groups)
