@@ -7,6 +7,8 @@ from pathlib import Path
 from fabrictune.collectives.traces.aicb import is_aicb, read_aicb
 from fabrictune.collectives.traces.aicb_csv import is_aicb_csv, read_aicb_csv
 from fabrictune.collectives.traces.chakra import is_chakra, read_chakra
+from fabrictune.collectives.traces.execution_trace import is_execution_trace, read_execution_trace
+from fabrictune.collectives.traces.flight_recorder import is_flight_recorder, read_flight_recorder
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.collectives.traces.unread import UNREAD_TRACES
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -45,6 +47,16 @@ TRACE_FORMATS: Mapping[str, TraceFormat] = {  # the first that recognises every 
         summary="PyTorch profiler traces (*.json, *.json.gz), one a rank or some",
         recognises=is_kineto,
         read=lambda paths, num_ranks, group_size: read_kineto(paths),
+    ),
+    "execution-trace": TraceFormat(
+        summary="execution traces of PyTorch's observer (NAME_RANK.json), one a rank or some",
+        recognises=is_execution_trace,
+        read=lambda paths, num_ranks, group_size: read_execution_trace(paths),
+    ),
+    "flight-recorder": TraceFormat(
+        summary="dumps of PyTorch's flight recorder (NAME_RANK, JSON or pickle), one a rank or some",
+        recognises=is_flight_recorder,
+        read=lambda paths, num_ranks, group_size: read_flight_recorder(paths),
     ),
     "aicb": TraceFormat(
         summary="workload text of AICB, SimAI and ASTRA-sim 1.0",

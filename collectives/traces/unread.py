@@ -1,6 +1,6 @@
 """What people give as a communication trace and no format reads, with the next step for each.
 
-Source: PyTorch, execution_trace_observer.cpp; mlcommons/chakra, jsonizer; aliyun/aicb; NCCL and nccl-tests; SQLite's
+Source: mlcommons/chakra, jsonizer; aliyun/aicb; NCCL and nccl-tests; SQLite's
 file format (an Nsight Systems export).
 """
 
@@ -14,11 +14,6 @@ def _format(pattern: bytes, what: str, next_step: str) -> UnreadFormat:
 
 
 UNREAD_TRACES = (
-    _format(
-        rb'"schema":\s*"\d[^"\n]{0,40}",\s*"pid":',
-        "an execution trace of PyTorch's observer, of the host alone",
-        "give the profiler's trace of the same run, or link both with chakra_trace_link and chakra_converter",
-    ),
     _format(
         rb'"workload_graph":|\A\s*\{\s*"(?:version|attr)":[^}]*\}\s*\{\s*"id":',
         "a Chakra trace written as JSON",

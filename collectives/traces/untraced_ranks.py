@@ -1,8 +1,8 @@
 """Requests as profiles measured them, and those of ranks without a profile, which follow from their groups.
 
-On each rank a request waits for the one before it on the same stream, and for the gap between them as work. A rank
-without a profile made the collectives of its groups as the lowest rank with one made them; when, is unknown. Ranks in
-the same groups made the same requests, so that these are put together once and repeated.
+On each rank a request waits for the one before it on the same stream, and for the gap between them as work, where both
+times are known. A rank without a profile made the collectives of its groups as the lowest rank with one made them;
+when, is unknown. Ranks in the same groups made the same requests, so that these are put together once and repeated.
 """
 
 from collections import defaultdict
@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from fabrictune.collectives.traces.builder import TraceBuilder, TraceRow
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.foundation.units import PS_PER_S
 
+_NO_TIME_PS = 2**63  # what a column of times cannot hold: 106 days
 MAX_DERIVED_REQUESTS = 2_000_000  # of ranks without a profile
 
 Group = tuple[int, ...]  # one object for each group, so that its ranks need not be compared
@@ -26,17 +28,18 @@ class MeasuredRequest:
     request: TraceRow  # issue and completion as measured, without waits
 
 
-def trace_of_profiles(
-    of_rank: Mapping[int, Sequence[MeasuredRequest]], *, origin_ps: int, notes: Sequence[str] = ()
-) -> CommTrace:
+def trace_of_profiles(of_rank: Mapping[int, Sequence[MeasuredRequest]], *, notes: Sequence[str] = ()) -> CommTrace:
     """Return the trace of all ranks of all groups; each rank's requests come by time. Raises TraceError.
 
-    Times count from `origin_ps`. A note says how many ranks have no profile.
+    Times count as in the files, or from the first request where they count from 1970. Notes say how many ranks have no
+    profile.
     """
-    builder = TraceBuilder()
+    builder, origin_ps = TraceBuilder(), _origin_ps(of_rank)
     for rank in sorted(of_rank):
         for row in _chained(of_rank[rank], rank, len(builder)):
-            builder.add(replace(row, issue_ps=row.issue_ps - origin_ps, complete_ps=row.complete_ps - origin_ps))
+            builder.add(
+                replace(row, issue_ps=_since(origin_ps, row.issue_ps), complete_ps=_since(origin_ps, row.complete_ps))
+            )
     collectives_of = _collectives_of_untraced(of_rank)
     num_derived = 0
     for groups, ranks in _alike(collectives_of, of_rank.keys()):
@@ -49,6 +52,29 @@ def trace_of_profiles(
     num_ranks = num_derived + len(of_rank)
     derived = f"ranks without a profile, taken to ask what the lowest profiled rank of their group does: {num_derived}"
     return builder.finish([*notes, *([f"{derived} of {num_ranks}"] if num_derived else [])])
+
+
+def _origin_ps(of_rank: Mapping[int, Sequence[MeasuredRequest]]) -> int:
+    """Return the time that is 0: that of the files, or the first request's where they count from 1970."""
+    times = [
+        time_ps
+        for events in of_rank.values()
+        for event in events
+        for time_ps in (event.request.issue_ps, event.request.complete_ps)
+        if time_ps != UNKNOWN
+    ]
+    last_ps = max(times, default=0)
+    if last_ps < _NO_TIME_PS:
+        return 0
+    first_ps = min(times)
+    if last_ps - first_ps >= _NO_TIME_PS:
+        found = f"requests that are {(last_ps - first_ps) // (86_400 * PS_PER_S)} days apart"
+        raise TraceError(Mistake(where="traces", found=found, allowed="profiles of one run, less than 106 days"))
+    return first_ps
+
+
+def _since(origin_ps: int, time_ps: int) -> int:
+    return UNKNOWN if time_ps == UNKNOWN else time_ps - origin_ps
 
 
 _Placed = tuple[int, int, MeasuredRequest]  # the rank that made a request, its place there, the request
@@ -113,6 +139,8 @@ def _chained(events: Sequence[MeasuredRequest], rank: int, first_row: int) -> It
         waits: tuple[int, ...] = ()
         gap_ps = 0
         if event.stream in last:
-            waits, gap_ps = (last[event.stream][0],), max(0, request.issue_ps - last[event.stream][1])
+            row_before, end_ps = last[event.stream]
+            waits = (row_before,)
+            gap_ps = 0 if UNKNOWN in (request.issue_ps, end_ps) else max(0, request.issue_ps - end_ps)
         last[event.stream] = row, request.complete_ps
         yield replace(request, rank=rank, waits=waits, compute_before_ps=gap_ps)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabrictune.collectives.traces import kineto
+from fabrictune.collectives.traces import kineto, torch_groups
 from fabrictune.collectives.traces.formats import read_trace
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.foundation.errors import TraceError
@@ -187,7 +187,7 @@ class Counted(int):
 
 def test_the_requests_of_4000_ranks_are_derived_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One event of 4,000 ranks took 192 s: each rank searched the group for each rank. Now 20 comparisons a rank."""
-    monkeypatch.setattr(kineto, "_listed", lambda written: tuple(map(Counted, json.loads(written))))
+    monkeypatch.setattr(torch_groups, "listed", lambda written: tuple(map(Counted, json.loads(written))))
     Counted.comparisons = 0
     ranks = json.dumps(list(range(4000)))
     trace = read_kineto([save(tmp_path / "trace.json", event("allreduce", 1, 1, **{"Process Group Ranks": ranks}))])
@@ -372,23 +372,26 @@ def test_a_group_of_a_million_ranks_is_hashed_once(tmp_path: Path) -> None:
 
 
 def test_collectives_of_kinds_that_are_not_read_are_counted(tmp_path: Path) -> None:
-    """PyTorch's reduce, gather and scatter have no operation here; a broadcast out of place is a broadcast."""
+    """PyTorch's gather and scatter have no operation here; a reduce is as a broadcast."""
     events = [event(name, start, 1) for start, name in enumerate(("reduce", "gather", "reduce", "_broadcast_oop"))]
     on_host = {**event("scatter", 9, 1), "cat": "cpu_op", "name": "record_param_comms"}  # of which a kernel tells
     path = save(tmp_path / "trace.json", *events, on_host)
     trace = read_kineto([path])
-    assert trace.operation_N.tolist() == [Operation.BROADCAST] * 2
+    assert trace.operation_N.tolist() == [Operation.BROADCAST] * 6
+    assert trace.peer_N.tolist() == [1, 1, 0] * 2
     assert trace.notes == (
-        f"{path}: collectives of kinds that are not read, left out (gather 1, reduce 2): 3",
+        f"{path}: collectives of kinds that are not read, left out (gather 1): 1",
         "broadcasts whose root the trace does not name, taken as their group's first rank: 1",
+        "reduces whose root the trace does not name, taken as their group's first rank, and as broadcasts, which move "
+        "the same: 2",
         "ranks without a profile, taken to ask what the lowest profiled rank of their group does: 1 of 2",
     )
 
 
 def test_a_trace_of_other_kinds_alone_says_which(tmp_path: Path) -> None:
     """Not that it holds no collective."""
-    with pytest.raises(TraceError, match="no collective of a kind that is read: reduce\n  allowed: _allgather_base"):
-        read_kineto([save(tmp_path / "trace.json", event("reduce", 1, 1))])
+    with pytest.raises(TraceError, match="no collective of a kind that is read: gather\n  allowed: _all_gather_base"):
+        read_kineto([save(tmp_path / "trace.json", event("gather", 1, 1))])
 
 
 def test_profiles_of_all_ranks_have_no_notes(tmp_path: Path) -> None:

@@ -12,12 +12,6 @@ from fabrictune.foundation.errors import TraceError
     ("name", "text", "found", "next_step"),
     [
         (
-            "et.json",
-            '{\n  "schema": "1.0.2-chakra.0.0.4", "pid": 7, "time": "2024-03-21 18:54:23", "nodes": []}',
-            "an execution trace of PyTorch's observer, of the host alone",
-            "give the profiler's trace of the same run, or link both with chakra_trace_link and chakra_converter",
-        ),
-        (
             "chakra.0.json",
             '{"workload_graph": [{"Id": 216}]}',
             "a Chakra trace written as JSON",
