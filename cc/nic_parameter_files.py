@@ -1,7 +1,8 @@
 """Reader of a NIC's DCQCN parameters: a folder of its files, or their text.
 
 A folder is /sys/kernel/debug/mlx5/<device>/cc_params, /sys/class/net/<interface>/ecn, or a copy of either. Text has one
-number a line, its name before it: `grep . *` over such a folder, `path: value`, or what `mlxconfig query` prints.
+number a line, its name before it: `grep . *` over such a folder, `path: value`, or what `mlxconfig query` prints; a
+line of `mlxconfig set` has several.
 
 A NIC has more settings than a law has parameters; what is not known here is named in the answer and not used.
 
@@ -25,6 +26,8 @@ FOLDERS = (".", "roce_rp", "roce_np")
 
 # `rp_ai_rate: 5`, `.../rpg_ai_rate:5`, `RPG_AI_RATE_P1   5`, `CLAMP_TGT_RATE_P1  False(0)`
 _LINE = re.compile(r"(\w+)(?:\s*[:=]\s*|\s+)([\w().+-]+)\s*$")
+_SETTING = re.compile(r"\s*mlxconfig\s.*\sset\s")
+_PAIR = re.compile(r"(\w+)=([\w().+-]+)")
 _NUMBER = re.compile(r"(?:\w+\()?(0x[0-9a-fA-F]{1,8}|\d{1,10})\)?")
 _PORT = re.compile(r"_p\d$")
 
@@ -109,8 +112,11 @@ def _take(parameter: NicParameter, entry: _Entry, numbers: dict[str, int]) -> Mi
 
 def _text_entries(path: Path) -> Iterator[_Entry]:
     for number, line in enumerate(read_text(path, max_bytes=MAX_TEXT_BYTES).splitlines(), start=1):
-        if match := _LINE.search(line):
-            yield _Entry(where=f"{path}:{number}", name=match[1], text=match[2])
+        where = f"{path}:{number}"
+        if _SETTING.match(line):
+            yield from (_Entry(where=where, name=match[1], text=match[2]) for match in _PAIR.finditer(line))
+        elif match := _LINE.search(line):
+            yield _Entry(where=where, name=match[1], text=match[2])
 
 
 def _folder_entries(path: Path) -> Iterator[_Entry]:

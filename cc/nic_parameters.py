@@ -43,10 +43,8 @@ class NicParameter:
         """Return the NIC's number as a scenario writes it."""
         return self.shown.format(number * self.shown_per_unit)
 
-    def line(self, number: int, files: NicFiles) -> str:
-        """Return what a person would type to set it; nothing here ever does."""
-        if files is NicFiles.MLXCONFIG:
-            return f"mlxconfig -d <device> set {self.name.upper()}_P1={number}"
+    def echo_line(self, number: int, files: NicFiles) -> str:
+        """Return what a person would type to set one of a driver's files; nothing here ever does."""
         if files is NicFiles.CC_PARAMS:
             return f"echo {number} > /sys/kernel/debug/mlx5/<device>/cc_params/{self.upstream_name}"
         return f"echo {number} > /sys/class/net/<interface>/ecn/{self.folder}/{self.name}"
@@ -106,12 +104,29 @@ NIC_PARAMETERS = (
 )
 
 
-def nic_lines(
-    parameters: Mapping[str, float], files: NicFiles, *, cnp_interval_ps: int | None = None
-) -> tuple[str, ...]:
-    """Return one line for each of a `dcqcn_firmware` law's parameters, rounded to what the NIC can hold."""
-    of_law = [
-        (parameter, parameters[parameter.law_name]) for parameter in NIC_PARAMETERS if parameter.law_name in parameters
-    ]
-    of_receiver = [] if cnp_interval_ps is None else [(CNP_INTERVAL, cnp_interval_ps)]
-    return tuple(parameter.line(parameter.value(value), files) for parameter, value in (*of_law, *of_receiver))
+NEEDS: Mapping[NicFiles, str] = {  # for settings to take effect
+    NicFiles.MLXCONFIG: "the reset, or a reboot: the NIC's links go down",
+    NicFiles.CC_PARAMS: "nothing: takes effect at once, until the driver is loaded anew",
+    NicFiles.SYSFS: "nothing: takes effect at once, until the driver is loaded anew",
+}
+
+
+def nic_numbers(parameters: Mapping[str, float], *, cnp_interval_ps: int | None = None) -> dict[str, int]:
+    """Return a `dcqcn_firmware` law's parameters by the driver's names, rounded to what the NIC can hold."""
+    numbers = {
+        parameter.name: parameter.value(parameters[parameter.law_name])
+        for parameter in NIC_PARAMETERS
+        if parameter.law_name in parameters
+    }
+    return numbers if cnp_interval_ps is None else {**numbers, CNP_INTERVAL.name: CNP_INTERVAL.value(cnp_interval_ps)}
+
+
+def nic_lines(numbers: Mapping[str, int], files: NicFiles) -> tuple[str, ...]:
+    """Return the lines that set numbers of `nic_numbers`: one for each file, or one for all and the reset it needs."""
+    if not numbers:
+        return ()
+    if files is NicFiles.MLXCONFIG:
+        pairs = " ".join(f"{name.upper()}_P1={number}" for name, number in numbers.items())
+        return f"mlxconfig -d <device> -y set {pairs}", "mlxfwreset -d <device> -y reset"
+    of_name = {parameter.name: parameter for parameter in NIC_PARAMETERS}
+    return tuple(of_name[name].echo_line(number, files) for name, number in numbers.items())

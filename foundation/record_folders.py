@@ -23,6 +23,8 @@ FOR_OTHER_TOOLS: Mapping[str, str] = {  # what each file is
     "nic-settings.txt": "NIC settings of the Pareto-optimal points",
     "placement.csv": "host, GPU and NIC of each rank",
     "planned.yaml": "scenario with the plan applied",
+    "switch-patches.json": "JSON patches of the switches for the Pareto-optimal points",
+    "switch-settings.txt": "switch settings of the Pareto-optimal points",
     "source_ports.csv": "UDP source port of each queue pair",
 }
 PAGE = "report.html"

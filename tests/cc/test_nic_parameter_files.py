@@ -6,7 +6,7 @@ import pytest
 
 from fabrictune.cc import dcqcn_firmware
 from fabrictune.cc.nic_parameter_files import read_nic
-from fabrictune.cc.nic_parameters import NIC_PARAMETERS, NicFiles, nic_lines
+from fabrictune.cc.nic_parameters import NIC_PARAMETERS, NicFiles, nic_lines, nic_numbers
 from fabrictune.foundation.errors import InputError, LawError
 
 DEFAULTS = {parameter.name: parameter.default for parameter in dcqcn_firmware.PARAMETERS}
@@ -97,9 +97,9 @@ def test_a_number_no_nic_takes_is_refused_by_the_law(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("files", NicFiles)
 def test_lines_read_back_give_the_same_parameters(tmp_path: Path, files: NicFiles) -> None:
-    """A line that sets a number ends in `name=number` or `echo number > name`."""
-    lines = nic_lines(DEFAULTS, files, cnp_interval_ps=4_000_000)
-    assert len(lines) == len(NIC_PARAMETERS)
+    """All settings are in one line of mlxconfig, before the reset; a driver has a file for each."""
+    lines = nic_lines(nic_numbers(DEFAULTS, cnp_interval_ps=4_000_000), files)
+    assert len(lines) == (2 if files is NicFiles.MLXCONFIG else len(NIC_PARAMETERS))
     path = tmp_path / "nic.txt"
     echoed = [line.removeprefix("echo ").split(" > ") for line in lines]
     path.write_text("\n".join(f"{rest[-1]} = {first}" if rest else first for first, *rest in echoed))
@@ -110,12 +110,19 @@ def test_lines_read_back_give_the_same_parameters(tmp_path: Path, files: NicFile
 
 def test_lines_look_as_people_type_them() -> None:
     """Rounded to what the NIC can hold: 5.4 Mb/s are 5."""
-    tuned = {"rpg_ai_rate_bps": 5.4e6}
-    assert [nic_lines(tuned, files)[0] for files in NicFiles] == [
-        "mlxconfig -d <device> set RPG_AI_RATE_P1=5",
-        "echo 5 > /sys/kernel/debug/mlx5/<device>/cc_params/rp_ai_rate",
-        "echo 5 > /sys/class/net/<interface>/ecn/roce_rp/rpg_ai_rate",
+    tuned = nic_numbers({"rpg_ai_rate_bps": 5.4e6, "rpg_gd": 11})
+    assert [nic_lines(tuned, files) for files in NicFiles] == [
+        ("mlxconfig -d <device> -y set RPG_GD_P1=11 RPG_AI_RATE_P1=5", "mlxfwreset -d <device> -y reset"),
+        (
+            "echo 11 > /sys/kernel/debug/mlx5/<device>/cc_params/rp_gd",
+            "echo 5 > /sys/kernel/debug/mlx5/<device>/cc_params/rp_ai_rate",
+        ),
+        (
+            "echo 11 > /sys/class/net/<interface>/ecn/roce_rp/rpg_gd",
+            "echo 5 > /sys/class/net/<interface>/ecn/roce_rp/rpg_ai_rate",
+        ),
     ]
+    assert nic_lines({}, NicFiles.MLXCONFIG) == ()
 
 
 @pytest.mark.real

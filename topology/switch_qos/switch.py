@@ -101,6 +101,19 @@ class SwitchQos:
         for port in self.ports:
             yield from self._port_votes(port)
 
+    def map_of(self, port: str, name: str) -> Mapping[int, int]:
+        """Return a map of a port by its field of PORT_QOS_MAP, empty where it has none."""
+        table, highest = MAPS[name]
+        row = self.port_row(port, name)
+        map_name = self.rows.reference("PORT_QOS_MAP", row, name)
+        return dict(self._map(table, map_name, highest, row) or ()) if map_name is not None else {}
+
+    def group_of(self, port: str, queue: int) -> int:
+        """Return the priority group of the first traffic class that leads to a queue."""
+        to_queue, to_group = self.map_of(port, "tc_to_queue_map"), self.map_of(port, "tc_to_pg_map")
+        leading = next((number for number in QUEUES if to_queue.get(number, number) == queue), queue)
+        return to_group.get(leading, leading)
+
     def port_row(self, port: str, name: str) -> str:
         """Return the row of PORT_QOS_MAP that has a field for a port: the port's own, or `global`."""
         own = self._port_maps.get(port, port)

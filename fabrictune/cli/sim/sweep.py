@@ -1,7 +1,7 @@
 """`fabrictune sim sweep`: a scenario under many settings, and the best of them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,9 @@ def sweep(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Run the scenario of SWEEP under many settings; print Pareto-optimal points, sensitivities and NIC settings.
+    """Run the scenario of SWEEP under many settings; print Pareto-optimal points, sensitivities and settings.
+
+    Settings are the changes of NICs and switches for the best point; none is applied.
 
     Every run is kept as it is done: after Ctrl-C, a crash or a full disk the same command goes on from there.
 
@@ -133,14 +135,15 @@ def sweep(
 def _run(
     wanted: "Sweep", out: Path, executor: "Executor", *, files: str, progress: Progress | None
 ) -> tuple["RunRecord", Path]:
-    """Return the sweep's record, with settings for a NIC, and the folder in which it now is."""
+    """Return the sweep's record, with settings for NICs and switches, and the folder in which it now is."""
+    from fabrictune.scenario.files import load_scenario
     from fabrictune.sweeps.nic_settings import settings_of_front
     from fabrictune.sweeps.runner import run_sweep
     from fabrictune.sweeps.store import open_folder
 
     with open_folder(out) as folder:
         record = run_sweep(wanted, folder, executor, trust_code=is_code_trusted(), progress=progress)
-        record = settings_of_front(with_command(record), folder, files)
+        record = settings_of_front(with_command(record), folder, files, load_scenario(wanted.scenario))
         return record, folder.write_result(record)
 
 
@@ -186,8 +189,20 @@ def _print(record: "RunRecord") -> None:
     if len(shown) < len(whole):
         print_lines([f"  and {len(whole) - len(shown)} more in the record"])
     print_sensitivity(to_rows(record.tables["sensitivity"]), metrics)
-    if lines := record.run["nic_settings"]:
-        print_lines(["", f"for a NIC, the best in {metrics[0]} (printed, nothing is set):", *lines[0]["lines"]])
+    _print_settings(record.run, metrics[0])
+
+
+def _print_settings(head: Mapping[str, Any], metric: str) -> None:
+    """Print what the best point changes on NICs and switches."""
+    from fabrictune.scenario.switch_settings.report import SwitchReport
+
+    if rows := head["nic_settings"]:
+        row = rows[0]
+        print_lines(["", f"for a NIC, the best in {metric}, changed from {row['since']} (printed, nothing is set):"])
+        print_lines([*row["lines"], f"# needs {row['needs']}"] if row["lines"] else ["# nothing changes"])
+    if rows := head["switch_settings"]:
+        print_lines(["", f"for the switches, the best in {metric} (printed, nothing is set):"])
+        print_lines(SwitchReport.lines(rows[0]))
 
 
 def print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:

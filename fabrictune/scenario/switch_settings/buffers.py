@@ -63,11 +63,8 @@ def buffer_remarks(qos: FabricQos, classes: Classes) -> Iterator[str]:
         group = classes.groups[queue]
         elected = qos.elected.get(("group_buffer", group))
         if elected is None or elected.value is None:
-            yield (
-                f"queue {queue}: no BUFFER_PG for its priority group {group}: a switch makes it when it runs, from its "
-                "platform's pg_profile_lookup.ini; alpha 1 and the engine's headroom taken; "
-                "a dump of the running CONFIG_DB may have it"
-            )
+            made = "the running switch makes one from pg_profile_lookup.ini"
+            yield f"queue {queue}: no BUFFER_PG for priority group {group}: {made}; alpha 1 and computed headroom taken"
         elif isinstance(elected.value, DynamicProfile):
             yield f"queue {queue}: headroom by the dynamic buffer model: the engine computes it for each link"
         elif isinstance(elected.value, BufferProfile):

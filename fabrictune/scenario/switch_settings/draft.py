@@ -32,7 +32,7 @@ def scenario_text(keys: SwitchKeys, *, name: str, fabric: Path, files: Sequence[
         *switches,
         f"traffic: {{workload: permutation, message: {MESSAGE}, priority: {keys.priority.text}}}"
         f"  # {keys.priority.source}",
-        f"law: {LAW}",
+        f"law: {{name: {LAW}}}",
         *fragment(keys),
     )
     return "\n".join((*lines, ""))

@@ -62,11 +62,15 @@ def hash_remarks(qos: FabricQos) -> Iterator[str]:
     for name in unknown:
         if name in WITH_EFFECT:
             yield f"{value.row}: {name} {WITHOUT_EFFECT[name]}: not in the model"
-    rest = [name for name in unknown if name not in WITH_EFFECT]
+    rest = list(dict.fromkeys(_family(name) for name in unknown if name not in WITH_EFFECT))
     if rest:
         yield f"{value.row}: without effect on RoCE over IPv4: {', '.join(rest)}"
     if not _known_fields(value.header_fields):
         yield f"{value.row}: no field that the model has; the 5-tuple is taken"
+
+
+def _family(name: str) -> str:
+    return "INNER_*" if name.startswith("INNER_") else name
 
 
 def _known_fields(names: tuple[str, ...] | None) -> list[str]:

@@ -185,7 +185,7 @@ def _others(elected: Elected) -> str:
     found = [f"{count} at {vote.where}" for vote, count in elected.others[:MAX_REMARKED]]
     more = len(elected.others) - MAX_REMARKED
     found += [f"{more} more values"] if more > 0 else []
-    return f"{elected.num_votes} of {elected.num_voters} taken, {elected.first.where}; others: {', '.join(found)}"
+    return f"{elected.num_votes} of {elected.num_voters} taken; others: {', '.join(found)}"
 
 
 def _listed(numbers: tuple[int, ...]) -> str:
