@@ -15,10 +15,11 @@ from fabrictune.collectives.expansion import expand
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.overlapped_work import has_measured_waits, with_overlapped_work
+from fabrictune.collectives.scaled_traces import scale_trace
 from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
-from fabrictune.foundation.layout import AXES, Axis
+from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
 from fabrictune.netsim.workloads.connection_matrix import is_connection_matrix, read_connection_matrix
@@ -72,6 +73,14 @@ class CommTraceSpec(JobSpec):
     """The requests of a job, from a file."""
 
     file: Path = field(metadata={"help": f"communication trace, or a folder of them: {', '.join(TRACE_FORMATS)}"})
+    traced_layout: ParallelLayout | None = field(
+        default=None, metadata={"help": "layout of the ranks in the file, where the job's has more of dp"}
+    )
+
+    @property
+    def layout_of_file(self) -> ParallelLayout:
+        """The layout of the ranks in the file."""
+        return self.traced_layout or self.layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,15 +109,18 @@ def _trace_of_collective(spec: CollectiveSpec) -> CommTrace:
 
 def _trace_of_file(spec: CommTraceSpec, *, is_added_up: bool = False) -> CommTrace:
     """Return the requests of a file; raises InputError where its ranks are not those of the layout."""
-    trace = read_trace([spec.file], num_ranks=spec.layout.world_size, is_added_up=is_added_up)
+    layout = spec.layout_of_file
+    trace = read_trace([spec.file], num_ranks=layout.world_size, is_added_up=is_added_up)
     num_ranks = 1 + max((rank for group in trace.groups for rank in group), default=-1)
-    if num_ranks != spec.layout.world_size:
+    if num_ranks != layout.world_size:
+        where = "layout" if spec.traced_layout is None else "traced_layout"
         raise InputError(
             Mistake(
-                where="layout",
-                found=f"{spec.layout.world_size} ranks ({spec.layout.describe()}), and {spec.file} has {num_ranks}",
+                where=where,
+                found=f"{layout.world_size} ranks ({layout.describe()}), and {spec.file} has {num_ranks}",
                 allowed="as many ranks as the trace has",
-                next_step=f"set degrees whose product is {num_ranks}, or take another trace",
+                next_step=f"set degrees whose product is {num_ranks}; with these as `traced_layout`, `layout` may have "
+                "more of dp",
             )
         )
     _require_every_rank(trace, spec)
@@ -117,12 +129,13 @@ def _trace_of_file(spec: CommTraceSpec, *, is_added_up: bool = False) -> CommTra
 
 def _require_every_rank(trace: CommTrace, spec: CommTraceSpec) -> None:
     """Refuse a trace in which ranks of the job ask for nothing: their files are missing, and groups lack them."""
-    silent = np.setdiff1d(np.arange(spec.layout.world_size), trace.rank_N)
+    num_ranks = spec.layout_of_file.world_size
+    silent = np.setdiff1d(np.arange(num_ranks), trace.rank_N)
     next_step = "give the traces of all ranks (Chakra: NAME.RANK.et of each, and comm_group.json)"
     if len(silent):
         more = f" and {len(silent) - MAX_LISTED} more" if len(silent) > MAX_LISTED else ""
         found = f"no request of ranks {', '.join(map(str, silent[:MAX_LISTED].tolist()))}{more}"
-        allowed = f"requests of all {spec.layout.world_size} ranks"
+        allowed = f"requests of all {num_ranks} ranks"
         raise TraceError(Mistake(where=str(spec.file), found=found, allowed=allowed, next_step=next_step))
     if all(len(group) < 2 for group in trace.groups):
         found = "groups of one rank each, of which nothing crosses the fabric"
@@ -133,12 +146,17 @@ def _trace_to_replay(spec: CommTraceSpec) -> CommTrace:
     """Return the requests of a file with the work beside them; a note where a profile does not say it."""
     trace = _trace_of_file(spec)
     if (trace.issue_ps_N == UNKNOWN).all() or has_measured_waits(trace):
-        return with_overlapped_work(trace)
-    return replace(trace, notes=(*trace.notes, f"{spec.file}: {UNKNOWN_OVERLAP}"))
+        return _scaled(with_overlapped_work(trace), spec)
+    return _scaled(replace(trace, notes=(*trace.notes, f"{spec.file}: {UNKNOWN_OVERLAP}")), spec)
+
+
+def _scaled(trace: CommTrace, spec: CommTraceSpec) -> CommTrace:
+    """Return the trace of all ranks of the job; raises InputError where its layout does not follow from the file's."""
+    return trace if spec.traced_layout is None else scale_trace(trace, spec.traced_layout, spec.layout)
 
 
 def _sums_of_file(spec: CommTraceSpec) -> CommTrace:
-    return _trace_of_file(spec, is_added_up=True)
+    return _scaled(_trace_of_file(spec, is_added_up=True), spec)
 
 
 def _with_notes(trace: CommTrace, placement: Placement) -> CommTrace:

@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabrictune.collectives.traces.builder import TraceRow, build_trace
-from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.errors import FabrictuneWarning, InputError, TraceError
 from fabrictune.foundation.traces import Operation
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
@@ -59,3 +60,36 @@ def test_notes_of_a_reader_reach_the_record(tmp_path: Path, recwarn: pytest.Warn
     notes = compose(load_scenario(tmp_path / "traced.yaml")).notes
     assert [note.rpartition(": ")[2] for note in notes] == ["1", "1 of 2", UNKNOWN_OVERLAP]
     assert [str(warning.message) for warning in recwarn] == list(notes)
+
+
+def scaled_scenario(folder: Path, layout: str) -> Path:
+    """Return a scenario of a trace of two ranks, with other keys of its traffic."""
+    rows = [TraceRow(rank=rank, operation=Operation.ALL_REDUCE, group=(0, 1), num_bytes=10**6) for rank in (0, 1)]
+    build_trace(rows).write(folder / "step.parquet")
+    path = folder / "traced.yaml"
+    path.write_text(SCENARIO.replace("layout: {{dp: {num_ranks}}}", layout).replace("{{", "{").replace("}}", "}"))
+    return path
+
+
+def test_a_layout_that_does_not_fit_its_trace_is_refused(tmp_path: Path) -> None:
+    """Both are named, and how a job of more replicas is written."""
+    with pytest.raises(InputError) as raised:
+        compose(load_scenario(scaled_scenario(tmp_path, "layout: {tp: 2, dp: 4}")))
+    assert str(raised.value) == (
+        f"{tmp_path}/traced.yaml:4: traffic.layout: 8 ranks (tp 2, dp 4, pp 1), and {tmp_path}/step.parquet has 2\n"
+        "  allowed: as many ranks as the trace has\n"
+        "  next: set degrees whose product is 2; with these as `traced_layout`, `layout` may have more of dp"
+    )
+
+
+def test_a_trace_is_scaled_to_more_replicas_and_it_is_said(tmp_path: Path) -> None:
+    """Two ranks were traced, eight run: seven eighths of the buffer, twice, from each."""
+    path = scaled_scenario(tmp_path, "layout: {dp: 8}, traced_layout: {dp: 2}")
+    with pytest.warns(FabrictuneWarning, match="scaled to"):
+        composed = compose(load_scenario(path))
+    assert composed.notes == (
+        "trace of tp 1, dp 2, pp 1 scaled to tp 1, dp 8, pp 1: replicas repeat the requests and the work of the traced "
+        "ones, buffers along dp keep their size",
+    )
+    sent = np.bincount(composed.traffic.source_N, weights=composed.traffic.bytes_N)
+    assert sent.tolist() == [2 * 7 / 8 * 10**6] * 8
