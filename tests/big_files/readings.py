@@ -65,6 +65,8 @@ TOPOLOGIES: dict[str, Callable[[int], str]] = {
     "big.lldp.json": texts.lldp_json,
     "big.lldp.txt": texts.lldp_text,
     "big.lldp.output": texts.lldp_capture,
+    "big.lldp.table": texts.lldp_switch_table,
+    "big.lldp.keyvalue": texts.lldp_keyvalue,
     "big.minigraph.xml": texts.minigraph,
     "big.config_db.json": texts.sonic,
 }

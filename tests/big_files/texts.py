@@ -269,6 +269,16 @@ def nic_counters(count: int) -> str:
     return "# ethtool -S eth2\nNIC statistics:\n" + "".join(rows)
 
 
+def lldp_switch_table(count: int) -> str:
+    head = "Port          Neighbor Device ID       Neighbor Port ID    TTL\n"
+    return head + "".join(f"Et{n:<12}server{n:<19}eth0                120\n" for n in range(count))
+
+
+def lldp_keyvalue(count: int) -> str:
+    keys = "lldp.swp{0}.via=LLDP\nlldp.swp{0}.chassis.name=server{0}\nlldp.swp{0}.port.ifname=eth0\n"
+    return "".join(keys.format(n) for n in range(count))
+
+
 def connection_matrix(count: int) -> str:
     flows = "".join(f"{n % 2}->{1 - n % 2} id {n + 1} start {n} size 2000000\n" for n in range(count))
     return f"Nodes 2\nConnections {count}\n{flows}"

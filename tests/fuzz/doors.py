@@ -31,6 +31,9 @@ GOLDEN_FABRICS = (
         "leaf1.config_db.json",
         "subnet.ibnetdiscover",
         "leaf1.lldp.json",
+        "pod.switches.txt",
+        "spine1.eos.txt",
+        "leaf1.keyvalue.txt",
     ),
 )
 SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")

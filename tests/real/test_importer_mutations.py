@@ -37,19 +37,19 @@ REAL_FILES: Mapping[str, tuple[str, ...]] = {
     "minigraph": ("sonic/t1-sample-graph-mlnx.minigraph.xml",),
     "sonic": ("sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json"),
 }
-SAMPLES: Mapping[str, str] = {
-    "csv": "lab.cabling.csv",
-    "hpcc": "servers.simai.txt",
-    "infragraph": "lab.infragraph.yaml",
-    "lldp": "pod.lldp.output",
-    "minigraph": "tor1.minigraph.xml",
+SAMPLES: Mapping[str, tuple[str, ...]] = {
+    "csv": ("lab.cabling.csv",),
+    "hpcc": ("servers.simai.txt",),
+    "infragraph": ("lab.infragraph.yaml",),
+    "lldp": ("pod.lldp.output", "pod.switches.txt", "spine1.eos.txt", "leaf1.keyvalue.txt"),
+    "minigraph": ("tor1.minigraph.xml",),
 }
 
 
 def originals(name: str, real_data: Path, folder: Path) -> list[Path]:
     """Return the undamaged files of a format; those of our own two are written from a public topology."""
     files = [real_data / file for file in REAL_FILES.get(name, ())]
-    files += [GOLDEN / SAMPLES[name]] if name in SAMPLES else []
+    files += [GOLDEN / file for file in SAMPLES.get(name, ())]
     if files:
         return files
     fabric = import_fabric([real_data / REAL_FILES["containerlab"][0]])

@@ -18,14 +18,6 @@ CA: node1 mlx5_0:
       0x0002c90000000020     7    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   10[  ] "leaf1" ( )
 """
 IBSIM = '# a net\n\nSwitch 36 "leaf1"\n[1] "node1"[1]\n\nHca 2 "node1"\n[1] "leaf1"[1]\n'
-KEYS = "lldp.eth0.via=LLDP\nlldp.eth0.chassis.name=leaf1\n"
-EOS = """\
-Last table change time   : 0:02:33 ago
-Number of table inserts  : 4
-
-Port          Neighbor Device ID       Neighbor Port ID    TTL
-Et1           leaf1                    Ethernet1           120
-"""
 GIVE_IBNETDISCOVER = "give the output of `ibnetdiscover`"
 
 
@@ -45,13 +37,6 @@ GIVE_IBNETDISCOVER = "give the output of `ibnetdiscover`"
             "run ibsim with it, and give the output of `ibnetdiscover` on it",
         ),
         ("START_NODES\nNodeDesc,NumPorts\n", "a file of ibdiagnet or a subnet list of OpenSM", GIVE_IBNETDISCOVER),
-        (KEYS, "the output of `lldpctl -f keyvalue`", "give that of `lldpctl -f json`"),
-        (
-            EOS,
-            "the table of LLDP neighbours that a switch's command line prints",
-            "give `lldpctl -f json` where the switch has it, or write its links as a cabling list (*.csv), "
-            "a row for each cable",
-        ),
         (
             '<system version="1"><cpu numaid="0"/></system>',
             "NCCL's topology or graph of one host, without the switches between hosts",
@@ -66,12 +51,6 @@ GIVE_IBNETDISCOVER = "give the output of `ibnetdiscover`"
             "Nodes 16\nConnections 1\n0->15 start 0\n",
             "a connection matrix of htsim, which is traffic",
             "give htsim's *.topo file here, and this one as the file of the workload traffic_trace",
-        ),
-        (
-            '{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": []}}}',
-            "LLDP neighbours in the JSON of EOS, Junos or NX-OS",
-            "give `lldpctl -f json` where the switch has it, or write its links as a cabling list (*.csv), "
-            "a row for each cable",
         ),
         (
             "provider: clab\nnodes: [leaf1, spine1]\nlinks: [leaf1-spine1]\n",
@@ -99,13 +78,13 @@ def test_what_is_known_and_not_read_says_what_to_give(
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("eos.json", '{"lldpNeighbors": {}}'), ("topology.yml", "nodes: [a]\nlinks: []\n")]
+    ("name", "text"), [("eos.json", '{"interfaces": {}}'), ("topology.yml", "nodes: [a]\nlinks: []\n")]
 )
 def test_a_name_alone_makes_no_configuration(name: str, text: str, tmp_path: Path) -> None:
     """Any *.json was a SONiC configuration without hostname, any *.yml a containerlab file without topology."""
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(InputError, match=r"LLDP neighbours in the JSON of EOS|a topology of netlab"):
+    with pytest.raises(InputError, match=r"a format that no importer recognises|a topology of netlab"):
         import_fabric([path])
 
 

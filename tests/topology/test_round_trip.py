@@ -26,7 +26,7 @@ SAMPLES: Mapping[str, tuple[str, ...]] = {  # of each format; those of our own a
     "hpcc": ("servers.simai.txt",),
     "htsim": ("tree.topo",),
     "ibnetdiscover": ("subnet.ibnetdiscover",),
-    "lldp": ("pod.lldp.output", "leaf1.lldp.json", "node1.lldp.json"),
+    "lldp": ("pod.lldp.output", "leaf1.lldp.json", "node1.lldp.json", "pod.switches.txt"),
     "minigraph": ("tor1.minigraph.xml", "leaf1.minigraph.xml"),
     "sonic": ("tor1.config_db.json", "leaf1.config_db.json"),
 }

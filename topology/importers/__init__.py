@@ -63,7 +63,9 @@ _OWN = {  # the first that recognises every file reads them
     "ibnetdiscover": Importer(
         summary="ibnetdiscover's text of an InfiniBand subnet", recognises=is_ibnetdiscover, load=load_ibnetdiscover
     ),
-    "lldp": Importer(summary="lldpctl's JSON or text, one file a device", recognises=is_lldp, load=load_lldp),
+    "lldp": Importer(
+        summary="LLDP tables of lldpctl or of a switch, one file a device", recognises=is_lldp, load=load_lldp
+    ),
     "minigraph": Importer(
         summary="SONiC minigraph.xml, one file a switch", recognises=is_minigraph, load=load_minigraph
     ),

@@ -1,4 +1,4 @@
-"""Fabrics from LLDP: the output of lldpctl on several devices, joined into one.
+"""Fabrics from LLDP: the tables of several devices, of lldpctl or a switch's command line, joined into one.
 
 A neighbour is known by name, with or without its domain; one without a name by the only name that has its chassis id,
 else by that id. Switches of one name with different chassis ids are kept apart, `spine1 (ID)`, which is a finding;
@@ -7,7 +7,8 @@ link, even where one of them knows the other's port only by a description; a lin
 though its table was read, does not is a finding.
 
 A node is a host if it says that it is a station, that it neither bridges nor routes, or, since hosts with containers do
-both, if all its ports are named as Linux names NICs (eth0, ens1f0np0, ib0). Left out with a note: management
+both, if all its ports are named as Linux names NICs (eth0, ens1f0np0, ib0); of one that says nothing its name may tell,
+which is noted. Left out with a note: management
 interfaces, further neighbours on one port, links from a node to itself, and devices without a neighbour.
 
 Source: IEEE 802.1AB; lldpcli(8).
@@ -21,15 +22,19 @@ from pathlib import Path
 from fabrictune.foundation.checks import run_check, skip_check
 from fabrictune.foundation.errors import Mistake
 from fabrictune.foundation.finding_rules.fabric import ONE_NAME
+from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
 from fabrictune.topology.importers.cabling import Cabling, End
 from fabrictune.topology.importers.lldp_devices import Device, read_devices
+from fabrictune.topology.importers.lldp_keyvalue import KEYVALUE
+from fabrictune.topology.importers.lldp_switch_json import SWITCH_JSON
+from fabrictune.topology.importers.lldp_switch_tables import is_switch_table
 from fabrictune.topology.importers.lldpctl import Chassis, Neighbour
-from fabrictune.topology.importers.recognition import begins_with
-from fabrictune.topology.importers.roles import MAX_NAMED, named
+from fabrictune.topology.importers.recognition import HEAD_BYTES
+from fabrictune.topology.importers.roles import HOST_TIER, MAX_NAMED, named, tier_of_name
 
 MIN_PORTS = 3  # from which chassis ids side by side are those of one switch's ports
 _HEAD = re.compile(
@@ -42,8 +47,9 @@ _LINUX_NIC = re.compile(r"(eth|en[opsxP]|ib|hsn|rdma)\w*")
 
 
 def is_lldp(path: Path) -> bool:
-    """Return whether the file begins as a table of lldpctl, or as a capture of such tables."""
-    return begins_with(path, _HEAD)
+    """Return whether the file begins as a table of lldpctl or of a switch, or as a capture of such tables."""
+    head = read_head(path, HEAD_BYTES)
+    return any(form.search(head) for form in (_HEAD, KEYVALUE, SWITCH_JSON)) or is_switch_table(head)
 
 
 def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
@@ -243,8 +249,15 @@ def _add_nodes(
     where_of = {device.name: device.where for device in devices if device.name in ports_of}
     for here, there in links.items():
         where_of.setdefault(there[0], heard[here].where)
+    guessed = []
     for name, where in where_of.items():
-        cabling.add_node(name, _kind(capabilities_of.get(name), ports_of[name]), where=where)
+        kind = _kind(capabilities_of.get(name), ports_of[name])
+        if kind == NodeKind.SWITCH and name not in capabilities_of and tier_of_name(name) == HOST_TIER:
+            kind = NodeKind.HOST
+            guessed.append(name)
+        cabling.add_node(name, kind, where=where)
+    if guessed:
+        cabling.notes.append(f"neighbours without capabilities, taken as hosts by their names: {named(guessed)}")
     silent = [device.name for device in devices if device.name not in ports_of]
     if silent:
         cabling.notes.append(f"devices without a link to a neighbour, left out: {len(silent)} (first {silent[0]})")

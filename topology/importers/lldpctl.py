@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fabrictune.foundation.documents import Document, Key, parse_json
-from fabrictune.foundation.errors import Mistake, quote
+from fabrictune.foundation.documents import Document, Key
+from fabrictune.foundation.errors import Mistake
 from fabrictune.topology.importers.cabling import Cabling
 
 TEXT_TITLE = "LLDP neighbors:"
@@ -58,24 +58,7 @@ class NeighbourTable:
     neighbours: tuple[Neighbour, ...]
 
 
-def read_neighbour_table(text: str, path: Path, cabling: Cabling) -> NeighbourTable:
-    """Return the table that a text in any of the three forms holds; raises InputError for JSON that is broken."""
-    chassis: Chassis | None = None
-    interfaces: Iterable[_Interface] = ()
-    if text.lstrip().startswith("{"):
-        document = parse_json(text, path)
-        chassis = _local_chassis(document.tree)
-        interfaces = _json_interfaces(document, cabling)
-    elif TEXT_TITLE in text:
-        interfaces = _text_interfaces(text, path)
-    else:
-        found = f"the text {quote(text.strip())}"
-        allowed = "what lldpctl prints, as text, json or json0"
-        cabling.add_mistakes(Mistake(where=str(path), found=found, allowed=allowed))
-    return NeighbourTable(chassis=chassis, neighbours=tuple(_neighbours(interfaces, cabling)))
-
-
-class _Interface(NamedTuple):
+class Interface(NamedTuple):
     """One interface of any form: its name, the object that describes it, and where that object is."""
 
     name: str
@@ -83,22 +66,22 @@ class _Interface(NamedTuple):
     where: str
 
 
-def _local_chassis(tree: Mapping[str, Any]) -> Chassis | None:
+def local_chassis(tree: Mapping[str, Any]) -> Chassis | None:
     """Return the device's own chassis, which SONiC saves with the neighbours."""
     fields = _first(_first(_first(tree.get("lldp_loc_chassis")).get("local-chassis")).get("chassis"))
     return _chassis(fields) if fields else None
 
 
-def _json_interfaces(document: Document, cabling: Cabling) -> Iterator[_Interface]:
+def json_interfaces(document: Document, cabling: Cabling) -> Iterator[Interface]:
     """Yield the interfaces of json0, which have a name, and of json, which are named by their key."""
     for keys, lldp in _each(document, cabling, document.tree.get("lldp"), "lldp"):
         for inner, entry in _each(document, cabling, lldp.get("interface", []), *keys, "interface"):
             if isinstance(entry.get("name"), str):
-                yield _Interface(entry["name"], entry, document.where(*inner))
+                yield Interface(entry["name"], entry, document.where(*inner))
                 continue
             for name, bodies in entry.items():
                 for keys_of_body, body in _each(document, cabling, bodies, *inner, name):
-                    yield _Interface(name, body, document.where(*keys_of_body))
+                    yield Interface(name, body, document.where(*keys_of_body))
 
 
 def _each(
@@ -116,13 +99,13 @@ def _each(
             cabling.add_mistakes(Mistake(where=where, found=found, allowed="objects, as lldpctl prints them"))
 
 
-def _text_interfaces(text: str, path: Path) -> Iterable[_Interface]:
+def text_interfaces(text: str, path: Path) -> Iterable[Interface]:
     """Return the interfaces of the text form, each with the object that json would have."""
-    interfaces: list[_Interface] = []
+    interfaces: list[Interface] = []
     section: dict[str, Any] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if interface := _INTERFACE.fullmatch(line.rstrip()):
-            interfaces.append(_Interface(interface[1], {}, f"{path}:{number}"))
+            interfaces.append(Interface(interface[1], {}, f"{path}:{number}"))
         elif interfaces and (title := _SECTION.fullmatch(line.rstrip())):
             section = interfaces[-1].body.setdefault(title[1].lower(), {})
         elif field := _FIELD.fullmatch(line.rstrip()):
@@ -142,7 +125,7 @@ def _add_field(section: dict[str, Any], key: str, value: str) -> None:
         section.setdefault("capability", []).append({"type": first.rstrip(","), "enabled": rest == "on"})
 
 
-def _neighbours(interfaces: Iterable[_Interface], cabling: Cabling) -> Iterator[Neighbour]:
+def neighbours_of(interfaces: Iterable[Interface], cabling: Cabling) -> Iterator[Neighbour]:
     """Yield what the interfaces tell; one that does not tell of whom is a mistake."""
     for interface in interfaces:
         chassis = _chassis(_first(interface.body.get("chassis")))

@@ -1,8 +1,7 @@
 """What people give as a topology and no importer reads, with the next step for each.
 
-Source: rdma-core, infiniband-diags (ibnetdiscover.c, iblinkinfo.c) and ibsim (net-examples); lldpd, lldpctl(8); NCCL,
-src/graph/xml.cc; netlab, topology reference; Keysight/infragraph; the command lines of Arista EOS, Cisco NX-OS, Junos
-and SONiC.
+Source: rdma-core, infiniband-diags (ibnetdiscover.c, iblinkinfo.c) and ibsim (net-examples); NCCL,
+src/graph/xml.cc; netlab, topology reference; Keysight/infragraph.
 """
 
 import re
@@ -37,18 +36,6 @@ UNREAD_TOPOLOGIES = (
         rb"^START_(?:NODES|LINKS|CABLE_INFO)\b|^\{ (?:SW|CA)[ -]Ports:",
         "a file of ibdiagnet or a subnet list of OpenSM",
         "give the output of `ibnetdiscover`",
-    ),
-    _format(rb"^lldp\.\S+\.\S+=", "the output of `lldpctl -f keyvalue`", "give that of `lldpctl -f json`"),
-    _format(
-        rb"(?i)^\s*(?:capability codes:|port\s+neighbor device id|local interface\s+parent interface|"
-        rb"localport\s+remotedevice|device id\s+local intf|last table change time)",
-        "the table of LLDP neighbours that a switch's command line prints",
-        f"give `lldpctl -f json` where the switch has it, or {_CABLING_LIST}",
-    ),
-    _format(
-        rb'"lldpNeighbors"|"lldp-neighbors-information"|"TABLE_nbor(?:_detail)?"',
-        "LLDP neighbours in the JSON of EOS, Junos or NX-OS",
-        f"give `lldpctl -f json` where the switch has it, or {_CABLING_LIST}",
     ),
     _format(
         rb"^(?:provider|module|addressing|plugin|nodes):[^\0]{0,8000}^links:",
