@@ -62,6 +62,7 @@ def assemble(composed: Composed, law: CompiledLaw | None) -> CompiledScenario:
         network=follow_faults(scenario, composed.network, faults),
         traffic=composed.traffic,
         part_N=composed.part_N,
+        fold=composed.fold,
         config=config,
         law=law,
         faults=faults,

@@ -24,6 +24,7 @@ from fabrictune.scenario.idle_keys import idle_notes
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
 from fabrictune.scenario.places import placed
+from fabrictune.scenario.rail_fold import RailFold, fold_to_a_rail
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import Network
@@ -39,6 +40,7 @@ class Composed:
     network: Network
     traffic: TrafficTrace
     part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
+    fold: RailFold | None = None  # where one rail stands for all
 
     @property
     def part_Q(self) -> Sequence[str] | None:
@@ -56,7 +58,8 @@ class Composed:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was assumed, guessed or left out of the fabric and the traffic, and settings without effect."""
-        return (*notes_of_scenario(self.scenario), *self.network.fabric.notes, *self.traffic.notes)
+        fold = (self.fold.note,) if self.fold else ()
+        return (*notes_of_scenario(self.scenario), *fold, *self.network.fabric.notes, *self.traffic.notes)
 
     def check_files(self) -> CheckReport:
         """Return the checks of the fabric's files."""
@@ -98,11 +101,18 @@ def compose_traffic(
 def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: bool = False) -> Composed:
     """Build the scenario's fabric, traffic and paths; `progress` receives the completed fraction. Raises InputError.
 
-    With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs.
+    With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs. Such
+    an analysis has all rails where the scenario folds them.
     """
     report = progress or (lambda fraction, note="", /: None)
     fabric = compose_fabric(scenario)
     report(0.2)
+    if scenario.fold and not as_flows:
+        with placed(scenario):
+            folded = fold_to_a_rail(scenario, fabric)
+        report(1.0)
+        _warn((folded.fold.note, *folded.traffic.notes))
+        return Composed(scenario=scenario, network=folded.network, traffic=folded.traffic, fold=folded.fold)
     (queue_pairs, traffic), part_N = compose_traffic(scenario, fabric, as_flows=as_flows)
     report(0.5)
     with placed(scenario, "routing", scenario.routing):

@@ -20,6 +20,8 @@ def describe_composed(composed: Composed) -> dict[str, Any]:
     description = describe_scenario(composed.scenario, composed.notes)
     if extensions := describe_extensions(composed.scenario, getattr(composed, "law", None)):
         description["extensions"] = extensions
+    if composed.fold is not None:
+        description["fold"] = composed.fold.as_json()
     spec = composed.scenario.traffic.spec
     if isinstance(spec, AllReduceSpec):
         description["collective"] = _describe_collective(spec, composed, Operation.ALL_REDUCE, spec.layout.dp)

@@ -7,7 +7,7 @@ workloads, laws and the engine's settings are defined in their own rooms and onl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -93,6 +93,10 @@ class Scenario:
     engine: Annotated[Chosen, ENGINE_CHOICE] = field(
         default=STANDARD_ENGINE,
         metadata={"help": "what simulates it, with its settings; `engine: packet` is short for a name alone"},
+    )
+    fold: Literal["rails"] | None = field(
+        default=None,
+        metadata={"help": "rails: simulate one rail of a job for all, where that is proven right, and say so"},
     )
     probe: ProbeConfig | None = field(default=None, metadata={"help": "samples of queues over time"})
     capture: CaptureConfig | None = field(default=None, metadata={"help": "packets of some flows, as a pcap"})

@@ -16,10 +16,12 @@ from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.overlapped_work import has_measured_waits, with_overlapped_work
 from fabrictune.collectives.scaled_traces import scale_trace
-from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
+from fabrictune.collectives.traces.formats import TRACE_FORMATS, find_job, read_trace
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
+from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
 from fabrictune.netsim.workloads.connection_matrix import is_connection_matrix, read_connection_matrix
@@ -247,3 +249,22 @@ SINGLE_TRAFFIC: Mapping[str, Workload] = {
         spec=TrafficTraceSpec, make=make_from_traffic_trace, summary="transfers on the wires, from a file"
     ),
 }
+
+
+def _job_of_file(spec: CommTraceSpec) -> CommTrace | JobTrace:
+    """Return the planned job of a file, or the requests of its ranks."""
+    job = find_job([spec.file]) if spec.traced_layout is None else None
+    return job or _trace_to_replay(spec)
+
+
+_REQUESTS: Mapping[type, Callable[[Any], CommTrace | JobTrace]] = {
+    AllReduceSpec: _trace_of_all_reduce,
+    CollectiveSpec: _trace_of_collective,
+    CommTraceSpec: _job_of_file,
+}
+
+
+def requests_of(chosen: Chosen) -> CommTrace | JobTrace | None:
+    """Return what the ranks of a scenario's job ask for, a planned job as its templates; None for other traffic."""
+    make = _REQUESTS.get(type(chosen.spec))
+    return make(chosen.spec) if make else None

@@ -89,8 +89,8 @@ def run_engine(
 
 def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
     """Return the record with its scenario, the part of each transfer, and a check of each expectation."""
-    parts = _parts(compiled, record)
-    tables = {**record.tables, **parts, **replay_tables(compiled, record)}
+    replayed = {} if compiled.fold else replay_tables(compiled, record)  # of all ranks of the job's trace
+    tables = {**record.tables, **_parts(compiled, record), **_ports(compiled, record), **replayed}
     record = replace(record, run={**record.run, **describe_composed(compiled)}, tables=tables)
     report = compiled.check_files() + check_expectations(compiled.scenario.expect, record)
     return record.with_checks(report)
@@ -102,3 +102,15 @@ def _parts(compiled: CompiledScenario, record: RunRecord) -> dict[str, Columns]:
         return {}
     transfers = record.tables["transfers"]
     return {"transfers": {**transfers, "part": compiled.part_N[transfers["transfer"]]}}
+
+
+def _ports(compiled: CompiledScenario, record: RunRecord) -> dict[str, Columns]:
+    """Return the record's tables of ports without those of rails that were not simulated."""
+    if compiled.fold is None:
+        return {}
+    is_other_P = compiled.fold.is_other_P
+    tables = {name: record.tables[name] for name in ("ports", "queues") if name in record.tables}
+    return {
+        name: {column: values[~is_other_P[table["port"]]] for column, values in table.items()}
+        for name, table in tables.items()
+    }

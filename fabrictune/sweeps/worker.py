@@ -96,10 +96,15 @@ class Worker:
             return with_settings(compiled, law.module, law.parameters)
 
     def _compose(self, scenario: Scenario) -> Composed:
-        parts = repr((scenario.fabric, scenario.routing, scenario.traffic, scenario.seed))
+        parts = repr((scenario.fabric, scenario.routing, scenario.traffic, scenario.seed, _folded(scenario)))
         with self._making:
             composed: Composed = _kept(self._composed, parts, lambda: compose(scenario))
         return replace(composed, scenario=scenario)
+
+
+def _folded(scenario: Scenario) -> Any:
+    """Return what else traffic follows from where one rail stands for all."""
+    return scenario.fold and (scenario.engine, scenario.faults)
 
 
 def _kept(store: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], Any]) -> Any:

@@ -76,6 +76,7 @@ def print_run(run: ScenarioRun, *, quiet: bool) -> None:
     from fabrictune.netsim.skip import skip_lines
     from fabrictune.netsim.threads import thread_lines
     from fabrictune.scenario.engine_notes import ACKNOWLEDGEMENTS, PCIE
+    from fabrictune.scenario.rail_fold import NOTE as FOLD
 
     record, law = run.record, run.scenario.law.name
     if not quiet:
@@ -83,7 +84,9 @@ def print_run(run: ScenarioRun, *, quiet: bool) -> None:
         print_lines([*skip_lines(record.run), *thread_lines(record.run)])
         print_lines(f"assumed: {assumption}" for assumption in run.assumptions)
         print_lines(
-            f"note: {note}" for note in notes_of(record) if note.startswith((f"law {law}: ", ACKNOWLEDGEMENTS, PCIE))
+            f"note: {note}"
+            for note in notes_of(record)
+            if note.startswith((f"law {law}: ", FOLD, ACKNOWLEDGEMENTS, PCIE))
         )
     print_findings(record)
     if capture := record.run.get("capture"):
