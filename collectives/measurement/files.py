@@ -1,4 +1,4 @@
-"""Measurements from files: a record of our own, or the text or JSON of nccl-tests.
+"""Measurements from files: a record of our own, the text or JSON of nccl-tests, or lines of NCCL Inspector.
 
 What nccl-tests does not say (the operation in older text, the number of ranks where its head is missing) is given
 at the import; what it says twice is compared (`tests_checks`), and what is left out is counted in notes. Of a file's
@@ -12,6 +12,7 @@ from typing import Any
 
 from fabrictune.collectives.measurement.measurements import TABLE, UNCHECKED, Measurement, from_record, to_table
 from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.collectives.nccl.inspector import is_inspector, read_inspector
 from fabrictune.collectives.nccl.tests_checks import (
     average_contradictions,
     bandwidth_contradictions,
@@ -84,6 +85,8 @@ class MeasurementFiles:
 def read_measurements(path: Path, hints: ImportHints | None = None) -> MeasurementFiles:
     """Return what was measured; raises InputError, which says what has to be stated."""
     hints = hints or ImportHints()
+    if is_inspector(path):
+        return _from_inspector(path, hints)
     if path.is_dir():
         record = RunRecord.read(path, tables=(TABLE,))
         rows = from_record(record, where=str(path))
@@ -109,6 +112,17 @@ def read_measurements(path: Path, hints: ImportHints | None = None) -> Measureme
         settings={name: value for run in runs for name, value in run.settings.items()},
         notes=tuple(note for run in runs for note in notes_on(run)),
         report=join_reports(*(one.report for one in imported)),
+    )
+
+
+def _from_inspector(path: Path, hints: ImportHints) -> MeasurementFiles:
+    results = read_inspector(path)
+    return MeasurementFiles(
+        rows=results.rows,
+        source="NCCL Inspector",
+        num_hosts=len(results.hosts),
+        hosts=results.hosts if hints.keeps_hosts else (),
+        notes=results.notes,
     )
 
 

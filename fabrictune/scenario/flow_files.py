@@ -10,6 +10,8 @@ from pathlib import Path
 from fabrictune.collectives.nccl.flows import nccl_flows
 from fabrictune.collectives.nccl.graph_xml import read_graphs, ring_flows
 from fabrictune.collectives.nccl.log import read_nccl_log
+from fabrictune.collectives.nccl.simccl_flows import HEAD as SIMCCL_HEAD
+from fabrictune.collectives.nccl.simccl_flows import simccl_flows
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.flows import ObservedFlows, concatenate_flows
 from fabrictune.foundation.foreign_files import read_head
@@ -85,6 +87,10 @@ def _read_graphs(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows
     )
 
 
+def _read_simccl(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows:
+    return simccl_flows(paths, question.hosts)
+
+
 def _read_tables(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows:
     return concatenate_flows([ObservedFlows.read(path) for path in paths])
 
@@ -117,5 +123,10 @@ FLOW_FORMATS: Mapping[str, FlowFormat] = {
         summary="`rdma -j resource show qp`, one file a host, called <host>.json",
         recognises=_holds(b'"lqpn"'),
         read=_read_listings,
+    ),
+    "simccl": FlowFormat(
+        summary="flows that SimCCL writes (ncclFlowModel_detailed_flows.csv), ranks in order over `hosts`",
+        recognises=_holds(SIMCCL_HEAD),
+        read=_read_simccl,
     ),
 }

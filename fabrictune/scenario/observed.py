@@ -59,7 +59,9 @@ class ObservedSpec:
     )
     endpoints: tuple[EndpointName, ...] = field(default=(), metadata={"help": "NICs of ends, one by one"})
     devices: tuple[DeviceName, ...] = field(default=(), metadata={"help": "ports of devices, on all hosts"})
-    hosts: tuple[str, ...] = field(default=(), metadata={"help": "order of the ring, for nccl_graph"})
+    hosts: tuple[str, ...] = field(
+        default=(), metadata={"help": "order of the ring for nccl_graph, of the ranks for simccl"}
+    )
     qps_per_connection: int | None = field(default=None, metadata={"help": "of NCCL, in place of the log's"})
     message_bytes: int = field(default=10**6, metadata={"help": "of a flow whose bytes were not observed"})
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})

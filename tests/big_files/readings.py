@@ -76,6 +76,7 @@ OBSERVATIONS: dict[str, tuple[Write, str]] = {  # and how the scenario goes on b
     "big.pcapng": (_bytes(binaries.pcapng), "]"),
     "big.flows.parquet": (binaries.flows, "]"),
     "big.nccl.log": (_text(texts.nccl_log), "]"),
+    "big.simccl.csv": (_text(texts.simccl), "], hosts: [host0, host1]"),
     "big.graph.xml": (_text(texts.nccl_graph), "], hosts: [host0, host1]"),
     "host0.json": (_listings, ", host1.json]"),
 }
@@ -106,6 +107,8 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
         Reading(
             name="NCCL log", file="big.log", write=_text(texts.nccl_log), words=("rdma", "timers", "explain", FILE)
         ),
+        Reading(name="NCCL Inspector", file="big.jsonl", write=_text(texts.inspector), words=MEASURED),
+        Reading(name="RAS", file="ras.json", write=_text(texts.ras), words=("coll", "ras", FILE)),
         Reading(
             name="NCCL log, explained", file="big.log", write=_text(texts.nccl_log), words=("coll", "explain", FILE)
         ),

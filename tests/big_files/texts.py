@@ -227,6 +227,40 @@ def nccl_log(count: int) -> str:
     return says(0, "NCCL version 2.26.2+cuda12.4") + head + _rows(count, channel)
 
 
+def inspector(count: int) -> str:
+    """All-reduces of eight ranks, one line each."""
+    head = '{{"header":{{"id":"0x7f8c496ae9f661","comm_name":"unknown","rank":{0},"n_ranks":8,"nnodes":2}},'
+    metadata = '"metadata":{{"inspector_output_format_version":"v4.0","git_rev":"","hostname":"node{0}","pid":7}},'
+    measured = (
+        '"coll_perf":{{"coll":"AllReduce","coll_sn":{1},"coll_msg_size_bytes":1048576,"coll_exec_time_us":{2}}}}}\n'
+    )
+    row = head + metadata + measured
+    return _rows(count, lambda n: row.format(n % 8, n // 8, 100 + n % 50))
+
+
+def ras(count: int) -> str:
+    """Communicators of eight ranks."""
+    status = {"init_state": 0, "async_error": 0, "finalize_called": False, "destroy_flag": False, "abort_flag": False}
+    counts = {"Broadcast": 0, "Reduce": 0, "AllGather": 5, "ReduceScatter": 5, "AllReduce": 5}
+
+    def communicator(n: int) -> str:
+        ranks = [
+            {"rank": r, "host": f"node{n}", "pid": r, "cuda_dev": r, "nvml_dev": r, "status": status,
+             "collective_counts": counts} for r in range(8)
+        ]  # fmt: skip
+        return json.dumps({"hash": hex(n), "size": 8, "ranks": ranks, "missing_ranks": []}, indent=2)
+
+    return f'{{"nccl_version": "2.29.7", "communicators": [\n{_rows(count, communicator, "," + chr(10))}]}}\n'
+
+
+def simccl(count: int) -> str:
+    """Messages of 64 ranks round a ring on 32 channels."""
+    head = "collective,op,data_size,algorithm,protocol,channel_id,flow_id,src,dest,flow_size,chunk_id,chunk_count,"
+    row = "AllReduce_0,0,1048576,1,2,{0},{1},{2},{3},131072,0,6,RING,,{1}\n"
+    body = _rows(count, lambda n: row.format(n // 64 % 32, n, n % 64, (n + 1) % 64))
+    return f"{head}conn_type,parent_flow_ids,prev_flow_ids\n{body}"
+
+
 def nccl_graph(count: int) -> str:
     channel = '<channel><net dev="0"/><gpu dev="0"/><gpu dev="1"/><net dev="1"/></channel>\n'
     attributes = f'pattern="4" crossnic="0" nchannels="{count}" speedintra="12" speedinter="12"'

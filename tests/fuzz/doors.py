@@ -38,7 +38,8 @@ GOLDEN_FABRICS = (
 )
 SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")
 REAL_SWITCHES = ("sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json")
-NCCL_LOGS = tuple(sorted((ROOT / "tests" / "golden" / "nccl").glob("*.log")))
+NCCL = ROOT / "tests" / "golden" / "nccl"
+NCCL_LOGS = tuple(sorted(NCCL.glob("*.log")))
 WORKLOAD = "trace/workload_analytical.txt"
 TRACES = ("trace/custom_allreduce.0.et", "trace/nccl_data.json.gz")
 LOGS = ("nccl/nccl_allreduce.log", "nccl/sendrecv_roce_4gpu.log", "nccl/ib_loopback_all_sizes.log")
@@ -61,6 +62,10 @@ traffic:
   - {observed: MOC-R4PCC04U35/mlx5_5, nic: "host2:nic0"}
   - {observed: 192.168.70.4, nic: "host0:nic1"}
   - {observed: 192.168.70.6, nic: "host2:nic1"}
+"""
+SIMCCL = """name: simccl
+fabric: {builder: clos, num_hosts: 2, hosts_per_tor_set: 1, nics_per_host: 2, tiers: 2, uplinks_per_tor: 1}
+traffic: {workload: observed, format: simccl, files: [FILE], hosts: [host0, host1]}
 """
 PLACED = """name: placed
 fabric: {file: FILE}
@@ -110,6 +115,15 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="trace show", words=["trace", "show", FILE, "--ranks", "4"], files=traces),
         Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
         Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
+        Door(
+            name="coll import, Inspector",
+            words=["coll", "import", FILE, "--out", OUT],
+            files=(NCCL / "inspector.jsonl",),
+        ),
+        Door(name="coll ras", words=["coll", "ras", FILE], files=(NCCL / "ras.json",)),
+        Door(
+            name="ecmp analyze, SimCCL", words=["ecmp", "analyze", FILE], files=(NCCL / "simccl.csv",), scenario=SIMCCL
+        ),
         Door(name="coll explain", words=["coll", "explain", FILE, "--json"], files=NCCL_LOGS),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
         Door(name="scenario check, flows", words=["scenario", "check", FILE], files=flows, scenario=LISTED),

@@ -55,8 +55,8 @@ def compare(
 ) -> int:
     """Put MEASURED beside a scenario's model, and say where its time goes: NIC, rounds, collisions, the rest.
 
-    MEASURED is a record of `coll bench` or `coll import`, or nccl-tests' text or JSON. Without a scenario only a line
-    is fitted: what a call costs, and what each byte.
+    MEASURED is a record of `coll bench` or `coll import`, nccl-tests' text or JSON, or NCCL Inspector's lines. Without
+    a scenario only a line is fitted: what a call costs, and what each byte.
 
     \b
     Example:

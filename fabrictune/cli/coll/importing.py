@@ -39,9 +39,9 @@ def import_measurements(
 ) -> int:
     """Read what nccl-tests printed, or wrote with -J, and write it as a record.
 
-    Any of its layouts, among NCCL's log lines, and several runs in one file. Of the environment in the JSON only plain
-    settings of NCCL and its like are kept. The file is compared with itself: its list of ranks, its columns of
-    bandwidth and its average.
+    Any of its layouts, among NCCL's log lines, and several runs in one file; also the lines of NCCL Inspector, a file
+    or the folder of a job. Of the environment in the JSON only plain settings of NCCL and its like are kept. The file
+    is compared with itself: its list of ranks, its columns of bandwidth and its average.
 
     \b
     Example:
