@@ -16,9 +16,16 @@ from fabrictune.foundation.units import format_bytes, format_duration, format_ra
 from fabrictune.studies.replay.summary import ReplaySummary, summarize_replays
 
 MAX_LISTED = 16
-MAX_OF_REPLAY = 4
+MAX_BESIDE_TABLES = 4  # where a replay or parts have tables of their own
 LISTED = ("transfer", "source", "destination", "bytes", "ready_ps", "finish_ps", "ideal_ps")
-PART_METRICS = ("completion_time.mean", "completion_time.p99", "slowdown.p50", "slowdown.p99", "throughput.mean")
+PART_METRICS = (
+    "makespan",
+    "completion_time.mean",
+    "completion_time.p99",
+    "slowdown.p50",
+    "slowdown.p99",
+    "throughput.mean",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +54,16 @@ class FaultResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartAlone:
+    """The time of a part of a mixture beside the others and alone, and their ratio."""
+
+    part: str
+    beside_ps: float
+    alone_ps: float
+    slowdown: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """Every metric of a run, its slowest transfers, and what its faults cost."""
 
@@ -57,6 +74,7 @@ class Summary:
     faults: Sequence[FaultResult] = ()
     drops: Mapping[str, int] = field(default_factory=dict)  # packets that faults have cost, by cause
     replays: Sequence[ReplaySummary] = ()  # of communication traces
+    alone: Sequence[PartAlone] = ()  # of a mixture whose parts were run alone too
 
     def as_json(self) -> dict[str, object]:
         """Return the summary as JSON values; each metric is an object of its value and unit."""
@@ -80,13 +98,13 @@ class Summary:
 
     @property
     def zeros(self) -> list[str]:
-        """Labels of a replay's metrics that are 0."""
+        """Labels of the metrics that are 0, of a replay and of parts, which have tables of their own."""
         shown = (name for name, value in self.metrics.items() if value == 0 and name not in REPLAY_METRICS)
-        return [METRICS[name].label for name in shown] if self.replays else []
+        return [METRICS[name].label for name in shown] if self._has_tables else []
 
     @property
     def transfer_rows(self) -> list[tuple[str, ...]]:
-        """The slowest transfers, for people; few of a replay."""
+        """The slowest transfers, for people; few of a replay and of parts."""
         return [
             (
                 str(transfer.transfer),
@@ -97,7 +115,7 @@ class Summary:
                 format_rate(transfer.throughput_bps),
                 METRICS["slowdown.p50"].show(transfer.slowdown),
             )
-            for transfer in self.slowest[: MAX_OF_REPLAY if self.replays else None]
+            for transfer in self.slowest[: MAX_BESIDE_TABLES if self._has_tables else None]
         ]
 
     @property
@@ -107,6 +125,19 @@ class Summary:
             (part, *(METRICS[name].show(metrics[name]) for name in PART_METRICS))
             for part, metrics in self.parts.items()
         ]
+
+    @property
+    def alone_rows(self) -> list[tuple[str, ...]]:
+        """What the parts of a mixture cost one another, for people."""
+        time, ratio = METRICS["makespan"], METRICS["slowdown.p50"]
+        return [
+            (one.part, time.show(one.beside_ps), time.show(one.alone_ps), ratio.show(one.slowdown))
+            for one in self.alone
+        ]
+
+    @property
+    def _has_tables(self) -> bool:
+        return bool(self.replays or self.parts)
 
     @property
     def fault_rows(self) -> list[tuple[str, ...]]:
@@ -148,6 +179,7 @@ def summarize(record: RunRecord) -> Summary:
             for row in range(len(slowest))
         ],
         parts=measure_parts(record),
+        alone=_alone(record),
         faults=_faults(record),
         drops=_drops(record),
         replays=summarize_replays(record),
@@ -175,6 +207,12 @@ def _faults(record: RunRecord) -> list[FaultResult]:
         )
         for row in range(len(table.get("fault", ())))
     ]
+
+
+def _alone(record: RunRecord) -> list[PartAlone]:
+    table = record.tables.get("alone", {})
+    columns = {name: table[name].tolist() for name in PartAlone.__dataclass_fields__} if table else {}
+    return [PartAlone(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _drops(record: RunRecord) -> dict[str, int]:

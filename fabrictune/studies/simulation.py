@@ -5,7 +5,7 @@ from dataclasses import replace
 from fabrictune.foundation.checks import CheckReport, join_reports, skip_check
 from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, POLARIZED_TIERS, RECEIVER_OVERLOADED
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
-from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.progress import Progress, stage
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.scenario.compilation import CompiledScenario, compile_scenario
@@ -14,6 +14,7 @@ from fabrictune.scenario.expectations import check_expectations
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
+from fabrictune.studies.alone import compare_alone
 from fabrictune.studies.collisions import check_collisions, is_of_declared_incast
 from fabrictune.studies.replay.tables import replay_tables
 from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
@@ -24,17 +25,24 @@ def simulate(
     scenario: Scenario,
     *,
     with_collisions: bool = True,
+    runs_alone: bool = False,
     rules: RuleSettings = CATALOG_SETTINGS,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Compile the scenario, run it in its engine and judge the record.
 
     Besides the engine's tables and checks the record has those of `ecmp analyze` for the network before any fault,
-    max-min fair rates included, unless it is to be without `with_collisions`. `rules` has the thresholds of its
-    findings. Raises InputError, LawError.
+    max-min fair rates included, unless it is to be without `with_collisions`. With `runs_alone` each part of a
+    mixture is run without the others too, for the table `alone`. `rules` has the thresholds of its findings. Raises
+    InputError, LawError.
     """
     compiled = compile_scenario(scenario)
-    record = judge(compiled, run_engine(compiled, rules=rules, progress=progress))
+    runs_alone = runs_alone and compiled.part_N is not None
+    first = stage(progress, 0, 2) if runs_alone else progress
+    record = judge(compiled, run_engine(compiled, rules=rules, progress=first))
+    if runs_alone and record.run["outcome"] != "interrupted":
+        alone = compare_alone(compiled, record, run_engine, stage(progress, 1, 2))
+        record = replace(record, tables={**record.tables, "alone": alone})
     if not with_collisions:
         return record
     collisions = analyze_collisions(compiled.network)

@@ -159,6 +159,18 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="alone",
+        row="a part of a mixture, beside the others and without them",
+        kinds=SIMULATED,
+        key="part",
+        columns=(
+            text_column("part", "name of the part"),
+            number_column("beside_ps", "its time beside the others: first transfer ready to last byte; inf if never"),
+            number_column("alone_ps", "its time without what the others send, on the same hosts and paths"),
+            number_column("slowdown", "time beside the others over time alone", unit="times"),
+        ),
+    ),
+    TableSchema(
         name="drops",
         row="a port and a cause by which faults cost packets; they are part of `ports.dropped_packets`",
         kinds=SIMULATED,

@@ -33,6 +33,7 @@ sim = CommandGroup(name="sim", help="Run a scenario in the packet engine, once o
 @click.option(
     "--fabric", type=click.Path(path_type=Path), metavar="FILE", help="Topology file of the fabric, with --trace."
 )
+@click.option("--alone", is_flag=True, help="Run each part of a mixture alone too, and print what the others cost it.")
 @out_option
 @fail_on_option
 @trust_code_option
@@ -42,6 +43,7 @@ def run(
     scenario: Path | None,
     trace: Path | None,
     fabric: Path | None,
+    alone: bool,
     out: Path | None,
     fail_on: str,
     quiet: bool,
@@ -56,9 +58,11 @@ def run(
     Example:
       fabrictune sim run scenarios/incast.yaml
       fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
+      fabrictune sim run two-jobs.yaml --alone
       fabrictune sim run --trace runs/tiny --fabric fabric.json
     """
     from fabrictune.scenario.files import load_scenario
+    from fabrictune.scenario.mixture import MixSpec
     from fabrictune.scenario.trace_on_fabric import trace_on_fabric
 
     assumptions: tuple[str, ...] = ()
@@ -70,7 +74,9 @@ def run(
     else:
         raise click.UsageError("give a SCENARIO, or --trace and --fabric in its place")
     place = output_folder(out or Path("runs") / checked.name, checked)
-    result = run_scenario(checked, place, assumptions=assumptions, is_quiet=quiet or as_json)
+    if alone and not isinstance(checked.traffic.spec, MixSpec):
+        raise click.UsageError("--alone needs traffic of several parts: workload: mix")
+    result = run_scenario(checked, place, assumptions=assumptions, runs_alone=alone, is_quiet=quiet or as_json)
     if as_json:
         print_json({**result.values, **judged_json(result.record)})
     else:

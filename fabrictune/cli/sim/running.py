@@ -52,6 +52,7 @@ def run_scenario(
     place: Path,
     *,
     assumptions: Sequence[str] = (),
+    runs_alone: bool = False,
     is_quiet: bool = False,
 ) -> ScenarioRun:
     """Run a scenario and write its record, with `assumptions` among its notes; raises InputError, LawError."""
@@ -59,7 +60,7 @@ def run_scenario(
     from fabrictune.studies.simulation import simulate
 
     with progress_bar(scenario.name, is_quiet=is_quiet) as bar:
-        record = simulate(scenario, rules=site_rules(), progress=bar)
+        record = simulate(scenario, runs_alone=runs_alone, rules=site_rules(), progress=bar)
     if assumptions:
         record = replace(record, run={**record.run, "notes": [*assumptions, *notes_of(record)]})
     return ScenarioRun(
@@ -106,6 +107,8 @@ def _print(headline: str, summary: "Summary") -> None:
         print_lines([f"0: {', '.join(summary.zeros)}"])
     if summary.parts:
         print_table(("part", *(METRICS[name].label for name in PART_METRICS)), summary.part_rows)
+    if summary.alone:
+        print_table(("part", "JCT beside the others", "JCT alone", "slowdown"), summary.alone_rows)
     if summary.faults:
         fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
         print_table(fault_headings, summary.fault_rows)

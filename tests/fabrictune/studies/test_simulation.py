@@ -48,7 +48,7 @@ def test_an_incast_that_the_scenario_asks_for_is_a_warning() -> None:
     assert finding.actual == "8 flows offer 3.2 Tbps, 8 of them of a declared incast"
     (receiver,) = [each for each in run("job-beside-burst").findings if each.id == "ecmp.receiver-overloaded"]
     assert receiver.severity == Severity.WARNING
-    assert receiver.actual == "13 flows offer 1.8 Tbps, 12 of them of a declared incast"
+    assert receiver.actual == "13 flows (burst: 12, job: 1) offer 1.8 Tbps, 12 of them of a declared incast"
 
 
 def test_flows_that_arrive_over_time_are_not_taken_to_send_at_once() -> None:
