@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.foundation.errors import InputError, require_one_of
-from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.foundation.settings.binding import Choice, Chosen, refuse
 from fabrictune.rdma_bench.timers.profile_files import read_profile
-from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile, unknown_adapter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class ProfileFile:
 
 
 def _choice_from_text(text: str) -> dict[str, Any]:
+    if mistake := unknown_adapter(text, where="adapter"):
+        refuse("mistake", str(mistake), mistake=mistake)
     return {"name": text} if text in KNOWN_PROFILES or not {".", "/"} & set(text) else {"file": text}
 
 
@@ -38,6 +40,8 @@ STANDARD_ADAPTER = Chosen(name="ibta", spec=KnownAdapter())
 
 def adapter_named(text: str) -> Chosen:
     """Return the adapter of a known name or a profile's file."""
+    if mistake := unknown_adapter(text, where="adapter"):
+        raise InputError(mistake)
     mapping = _choice_from_text(text)
     if "file" in mapping:
         return Chosen(name="file", spec=ProfileFile(file=Path(text)))

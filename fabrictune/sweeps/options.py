@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key, key_path
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
-from fabrictune.foundation.metrics.measures import metric_and_part
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.files import load_scenario
@@ -41,7 +40,7 @@ def _sweep_of(scenario: Path, name: str, axes: Sequence[str], metrics: Sequence[
         "scenario": scenario.name,
         "vary": [_axis(text) for text in axes],
         "seeds": num_seeds,
-        "objectives": [_objective(name) for name in metrics or (DEFAULT_OBJECTIVE,)],
+        "objectives": list(metrics or (DEFAULT_OBJECTIVE,)),
     }
     try:
         return bind(Sweep, tree, folder=scenario.parent)
@@ -59,11 +58,6 @@ class _CommandLine:
     def line(self, *_keys: Key) -> int:
         """Return the one line there is."""
         return 1
-
-
-def _objective(name: str) -> dict[str, Any]:
-    metric, part = metric_and_part(name)
-    return {"metric": metric, "part": part} if part else {"metric": metric}
 
 
 def _axis(text: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from fabrictune.foundation.documents import Document, Key, key_path, load_yaml
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.metrics.catalog import METRICS
+from fabrictune.foundation.metrics.measures import measure_keys
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen, bind
 from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.foundation.settings.mistakes import to_mistakes
@@ -28,7 +29,7 @@ MAX_SEEDS = 1000
 class Objective(Measure):
     """A measure of a run, and which way it is better."""
 
-    SHORT_FOR: ClassVar = "metric"
+    FROM_TEXT: ClassVar = staticmethod(measure_keys)
 
     goal: Literal["minimise", "maximise"] | None = field(default=None, metadata={"help": "by default the usual one"})
 

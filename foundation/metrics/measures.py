@@ -42,6 +42,12 @@ def metric_and_part(name: str) -> tuple[str, str | None]:
     return metric, part or None
 
 
+def measure_keys(name: str) -> dict[str, str]:
+    """Return the keys of a measure that is written as its name, `slowdown.p99` or `slowdown.p99 of bystanders`."""
+    metric, part = metric_and_part(name)
+    return {"metric": metric, "part": part} if part else {"metric": metric}
+
+
 def metric_of(name: str) -> Metric:
     """Return the metric of the measure of this name."""
     return METRICS[metric_and_part(name)[0]]

@@ -4,8 +4,8 @@ A setting is defined once, as a field of a frozen dataclass in its own room: `li
 becomes the key `link_rate`, whose value is text with a unit (`400 Gbps`), and the dataclass becomes a pydantic model
 that checks a mapping of such keys and reports every mistake in it, not the first. Nested specs become nested mappings,
 `tuple[...]` a list, `Literal` the list of what is allowed, `Choice` a mapping of which one key names the spec.
-`quantities` defines the suffixes of field names. A spec with `SHORT_FOR = "metric"` may be a plain text, which is short
-for a mapping of that one key; `known_as` in a field's metadata lists what others call its key.
+`quantities` defines the suffixes of field names. A spec with `FROM_TEXT` may be a plain text, which that function turns
+into a mapping; `known_as` in a field's metadata lists what others call its key.
 """
 
 import dataclasses
@@ -238,8 +238,8 @@ def _again(detail: Any) -> InitErrorDetails:
 
 def _bind(spec: Any, value: object, info: ValidationInfo) -> Any:
     assert isinstance(info.context, Path), "the folder of the file"
-    if isinstance(value, str) and (key := getattr(spec, "SHORT_FOR", None)):
-        value = {key: value}
+    if isinstance(value, str) and (keys_of := getattr(spec, "FROM_TEXT", None)):
+        value = keys_of(value)
     return bind(spec, value, folder=info.context)
 
 

@@ -16,7 +16,7 @@ from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.foundation.settings.quantities import key_of
-from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile, unknown_adapter
 
 MAX_PROFILE_BYTES = 2**16
 
@@ -25,6 +25,8 @@ def find_profile(name: str, *, where: str) -> TimerProfile:
     """Return a known profile by its name, or the one in a file if the text has a dot or a slash; raises InputError."""
     if "." in name or "/" in name:
         return read_profile(Path(name))
+    if mistake := unknown_adapter(name, where=where):
+        raise InputError(mistake)
     return KNOWN_PROFILES[require_one_of(name, tuple(KNOWN_PROFILES), where=where, what="profile", error=InputError)]
 
 

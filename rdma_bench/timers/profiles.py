@@ -2,8 +2,8 @@
 
 Documents contradict one another and the adapters: for T 20 and R 7 the standard's arithmetic gives 34 s, NCCL's user
 guide 30 s, and a ConnectX-6 takes 60 s. `KNOWN_PROFILES` lists what others have published or we have tried; a profile
-of your own adapter is a file of the same fields (`profile_files`). No ConnectX-7 or BlueField-3 has published numbers,
-so none has a profile.
+of your own adapter is a file of the same fields (`profile_files`). `UNKNOWN_ADAPTERS` lists those of which nobody has
+published when a queue pair gives up: they have no profile, and none stands in for them without saying so.
 
 Source: each profile names its own.
 Left out: adaptive retransmission's tunable profiles (firmware of 2025 and later), and what differs from trial to trial.
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from fabrictune.foundation.errors import Mistake
 from fabrictune.foundation.retransmission import CONNECTX_6, STANDARD, TimerModel
 
 FittedName = Literal["floor_exponent", "interval_multiplier", "first_wait_multiplier", "extra_waits"]
@@ -160,5 +161,24 @@ _PUBLISHED = (
         timers=TimerModel(endless_retries=7),
     ),
 )
+_TUNABLE = (
+    "NVIDIA, Adaptive Retransmission: Parameters Control (2025): the timeouts of its default profile are not published;"
+    " of a profile that is set, the total is R times T's timeout, or a number in the register ROCE_ACCL"
+)
+UNKNOWN_ADAPTERS: Mapping[str, str] = MappingProxyType({"connectx-7": _TUNABLE, "bluefield-3": _TUNABLE})
 DEFAULT_PROFILE = "connectx-6"  # where nobody names one
 KNOWN_PROFILES: Mapping[str, TimerProfile] = MappingProxyType({profile.name: profile for profile in _PUBLISHED})
+
+
+def unknown_adapter(name: str, *, where: str) -> Mistake | None:
+    """Return the mistake of naming an adapter whose timers nobody has published, None for any other name."""
+    source = UNKNOWN_ADAPTERS.get(name.lower())
+    if source is None:
+        return None
+    return Mistake(
+        where=where,
+        found=f"{name}: timers unknown ({source})",
+        allowed=", ".join(KNOWN_PROFILES),
+        next_step="measure yours with `fabrictune rdma timers measure`, and name its file; ibta and ibta-slowest are"
+        " the standard's limits",
+    )

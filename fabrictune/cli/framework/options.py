@@ -56,6 +56,15 @@ seeds_option = click.option(
 )
 
 
+settings_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Key of the scenario and its value, several separated by `;`; repeatable.",
+)
+
+
 def scenario_argument(command: Command) -> Command:
     """Add the argument SCENARIO, and `--trust-code` for the Python files that it names."""
     return _scenario_argument(trust_code_option(command))
@@ -86,6 +95,11 @@ def time_limit_option(default_s: float, meaning: str) -> Callable[[Command], Com
 def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Return the bytes of an option's text, None where it was not given; raises UnitError."""
     return None if text is None else parse_bytes(text, where=f"{context.command_path}: {option.opts[0]}")
+
+
+def read_durations(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the picoseconds of each text of an option that may be repeated; raises UnitError."""
+    return tuple(parse_duration_ps(text, where=f"{context.command_path}: {option.opts[0]}") for text in texts)
 
 
 def read_duration(context: click.Context, option: click.Parameter, text: str | None) -> int | None:

@@ -1,13 +1,13 @@
 """`fabrictune rdma timers predict|table|choose`: timers of one setting, of all settings, and selection."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabrictune.cli.framework.findings import HAS_FINDINGS
-from fabrictune.cli.framework.options import json_option, read_duration
+from fabrictune.cli.framework.options import json_option, read_duration, read_durations
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.foundation.units import PS_PER_NS
 
@@ -68,6 +68,14 @@ def chosen_profile(name: str | None) -> tuple["TimerProfile", list[str]]:
 @click.option(
     "--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="Duration of a link flap to evaluate."
 )
+@click.option(
+    "--survive",
+    "survived_ps",
+    callback=read_durations,
+    multiple=True,
+    metavar="DURATION",
+    help="Print one line: which profiles survive a link flap of this duration; repeatable.",
+)
 @json_option
 def predict(
     timeout: int | None,
@@ -75,16 +83,18 @@ def predict(
     nccl: str | None,
     names: tuple[str, ...],
     flap_ps: int | None,
+    survived_ps: tuple[int, ...],
     as_json: bool,
-) -> None:
+) -> int:
     """Predict the time to a retry-exceeded error and the longest flap survived, by adapter profile.
 
     Times count from the first packet that is lost. A flap is survived if the link is back when the last retransmission
-    goes out; traffic resumes with the first one after it.
+    goes out; traffic resumes with the first one after it. With --survive the exit code is 1 where a profile does not.
 
     \b
     Example:
       fabrictune rdma timers predict --nccl 2.21.5
+      fabrictune rdma timers predict --survive 10s --survive 60s
       fabrictune rdma timers predict --timeout 20 --retries 7 --flap 30s
       fabrictune rdma timers predict --profile my-nic.json --json
     """
@@ -98,14 +108,23 @@ def predict(
     ]
     predictions = [prediction.predict_retransmission(spec, profile) for profile in profiles]
     flap_ns = None if flap_ps is None else flap_ps / PS_PER_NS
+    code = HAS_FINDINGS if any(not one.survives(flap / PS_PER_NS) for one in predictions for flap in survived_ps) else 0
     if as_json:
-        print_json([{**as_values(one), **_flap_values(one, flap_ns)} for one in predictions])
-        return
+        print_json(
+            [{**as_values(one), **_flap_values(one, flap_ns), **_survival(one, survived_ps)} for one in predictions]
+        )
+        return code
+    if survived_ps:
+        print_lines([survival_line(spec, predictions, survived_ps)])
+        return code
     print_lines([f"timeout {spec.timeout_exponent}, {spec.retries} retries, by profile:"])
     flap_headings = () if flap_ps is None else (f"after {shown(flap_ns)} down",)
     headings = ("profile", "wait", "longest flap survived", "retry exceeded after", "interval", *flap_headings, "basis")
     print_table(headings, [_cells(one, flap_ns) for one in predictions])
     print_lines(["", "sources:", *(f"  {line}" for profile in profiles for line in _source_lines(profile))])
+    if not names:
+        print_lines([f"unknown: {unknown_line()}"])
+    return code
 
 
 @click.command()
@@ -186,15 +205,47 @@ def choose(survive_ps: int, notice_ps: int | None, profile: str | None, as_json:
         values = {name: [as_values(one) for one in found] for name, found in lists.items()}
         print_json({**values, "assumptions": assumed})
     elif choice.satisfying:
+        print_lines([f"by the timers of {described(known)}:"])
         _print_settings(choice.satisfying[:MAX_SHOWN])
         num_more = len(choice.satisfying) - MAX_SHOWN
         print_lines([f"... and {num_more} more"] if num_more > 0 else [])
     else:
-        print_lines([f"no settings do both by {known.name}; nearest:"])
+        print_lines([f"no settings do both by the timers of {described(known)}; nearest:"])
         _print_settings(nearest)
     if not as_json:
         print_lines(["", *_source_lines(known), *assumed])
     return 0 if choice.satisfying else HAS_FINDINGS
+
+
+def survival_line(spec: "RetransmissionSpec", predictions: Sequence["Prediction"], flaps_ps: Sequence[int]) -> str:
+    """Return which profiles survive each flap, in one line; a profile that does not has its longest flap beside it."""
+    from fabrictune.foundation.units import format_duration
+
+    answers = []
+    for flap_ps in sorted(flaps_ps):
+        failing = [one for one in predictions if not one.survives(flap_ps / PS_PER_NS)]
+        surviving = [one.profile.name for one in predictions if one.survives(flap_ps / PS_PER_NS)]
+        shown_failing = ", ".join(f"{one.profile.name} ({shown(one.longest_flap_ns)})" for one in failing)
+        on = "on all profiles" if not failing else f"on {', '.join(surviving)}" if surviving else "on no profile"
+        answers.append(
+            f"{format_duration(flap_ps)} {on}" + (f"; not on {shown_failing}" if surviving and failing else "")
+        )
+    settings = f"timeout {spec.timeout_exponent}, {spec.retries} retries"
+    return f"{settings}: survives {'; '.join(answers)}; unknown: {unknown_line()}"
+
+
+def described(profile: "TimerProfile") -> str:
+    """Return a profile's name with its adapter and firmware, as far as they are known."""
+    parts = (profile.device, f"firmware {profile.firmware}" if profile.firmware else "")
+    known = ", ".join(part for part in parts if part)
+    return f"{profile.name} ({known})" if known else profile.name
+
+
+def unknown_line() -> str:
+    """Return the adapters whose timers nobody has published."""
+    from fabrictune.rdma_bench.timers.profiles import UNKNOWN_ADAPTERS
+
+    return f"{', '.join(UNKNOWN_ADAPTERS)} (nothing published; `fabrictune rdma timers measure` makes a profile)"
 
 
 def as_values(prediction: "Prediction") -> dict[str, Any]:
@@ -229,6 +280,14 @@ def _flap_values(prediction: "Prediction", flap_ns: float | None) -> dict[str, A
         "survives": prediction.survives(flap_ns),
         "resumes_ns": prediction.resumes_ns(flap_ns),
     }
+
+
+def _survival(prediction: "Prediction", flaps_ps: Sequence[int]) -> dict[str, Any]:
+    """Return whether each flap is survived, nothing where none was asked for."""
+    flaps = [
+        {"flap_ns": flap_ps / PS_PER_NS, "survives": prediction.survives(flap_ps / PS_PER_NS)} for flap_ps in flaps_ps
+    ]
+    return {"flaps": flaps} if flaps else {}
 
 
 def _cells(prediction: "Prediction", flap_ns: float | None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from fabrictune.cli.framework.options import (
     json_option,
     out_option,
     quiet_option,
+    settings_option,
     trust_code_option,
 )
 from fabrictune.cli.framework.output import print_json
@@ -34,6 +35,7 @@ sim = CommandGroup(name="sim", help="Run a scenario in the packet engine, once o
     "--fabric", type=click.Path(path_type=Path), metavar="FILE", help="Topology file of the fabric, with --trace."
 )
 @click.option("--alone", is_flag=True, help="Run each part of a mixture alone too, and print what the others cost it.")
+@settings_option
 @out_option
 @fail_on_option
 @trust_code_option
@@ -44,6 +46,7 @@ def run(
     trace: Path | None,
     fabric: Path | None,
     alone: bool,
+    settings: tuple[str, ...],
     out: Path | None,
     fail_on: str,
     quiet: bool,
@@ -57,12 +60,14 @@ def run(
     \b
     Example:
       fabrictune sim run scenarios/incast.yaml
+      fabrictune sim run scenarios/incast.yaml --set law=dcqcn_firmware --set "engine.ecn.kmin=100 KB"
       fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
       fabrictune sim run two-jobs.yaml --alone
       fabrictune sim run --trace runs/tiny --fabric fabric.json
     """
     from fabrictune.scenario.files import load_scenario
     from fabrictune.scenario.mixture import MixSpec
+    from fabrictune.scenario.overrides import override_texts
     from fabrictune.scenario.trace_on_fabric import trace_on_fabric
 
     assumptions: tuple[str, ...] = ()
@@ -73,6 +78,7 @@ def run(
         checked = load_scenario(scenario, trust_code=is_code_trusted())
     else:
         raise click.UsageError("give a SCENARIO, or --trace and --fabric in its place")
+    checked = override_texts(checked, settings, origin="--set")
     place = output_folder(out or Path("runs") / checked.name, checked)
     if alone and not isinstance(checked.traffic.spec, MixSpec):
         raise click.UsageError("--alone needs traffic of several parts: workload: mix")

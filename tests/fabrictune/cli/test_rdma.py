@@ -68,9 +68,39 @@ def test_a_table_has_every_timeout_and_retry_count(capsys: Capture) -> None:
 def test_settings_are_found_for_what_is_wanted(capsys: Capture) -> None:
     """Ten seconds survived and noticed within thirty: T 18, R 6 on a ConnectX-6."""
     shown = printed(capsys, "choose", "--survive", "10s", "--detect-within", "30s").splitlines()
-    assert shown[1].startswith("NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6")
-    assert shown[1].endswith("extrapolated, no interval")
-    assert shown[2].endswith("14.67 s to 15.04 s  measured, 5 trials")
+    assert shown[0] == "by the timers of connectx-6 (ConnectX-6 VPI, firmware 20.43.4100):"
+    assert shown[2].startswith("NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6")
+    assert shown[2].endswith("extrapolated, no interval")
+    assert shown[3].endswith("14.67 s to 15.04 s  measured, 5 trials")
+
+
+def test_survival_is_one_line_and_unknown_adapters_are_named(capsys: Capture) -> None:
+    """T 20, R 7: 30.06 s by the standard, 51.17 s by a ConnectX-6; the exit code is 1 where a profile does not."""
+    assert printed(capsys, "predict", "--survive", "10s") == (
+        "timeout 20, 7 retries: survives 10 s on all profiles; unknown: connectx-7, bluefield-3 (nothing published; "
+        "`fabrictune rdma timers measure` makes a profile)\n"
+    )
+    both = ("--survive", "40s", "--survive", "20s", "--profile", "ibta", "--profile", "connectx-6")
+    assert printed(capsys, "predict", *both, code=1).startswith(
+        "timeout 20, 7 retries: survives 20 s on all profiles; 40 s on connectx-6; not on ibta (30.06 s); unknown: "
+    )
+    assert [row["flaps"] for row in values(capsys, "predict", *both, code=1)] == [
+        [{"flap_ns": 4e10, "survives": False}, {"flap_ns": 2e10, "survives": True}],
+        [{"flap_ns": 4e10, "survives": True}, {"flap_ns": 2e10, "survives": True}],
+    ]
+    assert "survives 200 s on no profile;" in printed(
+        capsys, "predict", "--survive", "200s", "--profile", "ibta", code=1
+    )
+
+
+@pytest.mark.parametrize("name", ["connectx-7", "BlueField-3"])
+def test_an_adapter_without_published_timers_is_no_other_one(name: str, capsys: Capture) -> None:
+    """The nearest name would be a ConnectX-6, which is another NIC: what is known is said instead."""
+    assert run(["rdma", "timers", "table", "--profile", name]) == 2
+    refused = capsys.readouterr().err
+    assert refused.startswith(f"--profile: {name}: timers unknown (NVIDIA, Adaptive Retransmission: Parameters Control")
+    assert "next: measure yours with `fabrictune rdma timers measure`" in refused
+    assert "did you mean" not in refused
 
 
 def test_a_choice_says_which_adapter_it_is_for(capsys: Capture) -> None:
@@ -87,7 +117,9 @@ def test_a_choice_says_which_adapter_it_is_for(capsys: Capture) -> None:
 def test_where_no_settings_do_the_nearest_are_shown(capsys: Capture) -> None:
     """A flap of 30 s noticed within 31 is too much to ask, so the exit code is 1."""
     shown = printed(capsys, "choose", "--survive", "30s", "--detect-within", "31s", code=1)
-    assert shown.startswith("no settings do both by connectx-6; nearest:")
+    assert shown.startswith(
+        "no settings do both by the timers of connectx-6 (ConnectX-6 VPI, firmware 20.43.4100); nearest:"
+    )
     assert len(values(capsys, "choose", "--survive", "30s", "--detect-within", "31s", code=1)["nearest"]) == 2
 
 

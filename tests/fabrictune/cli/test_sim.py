@@ -32,6 +32,26 @@ traffic: {workload: incast, receiver: 0, senders: 1, message: 1 MB}
 """
 
 
+SMALL = """
+name: small
+fabric: {builder: clos, num_hosts: 2, hosts_per_tor_set: 2, nics_per_host: 1, tiers: 2}
+traffic: {workload: incast, senders: 1, message: 1 MB}
+"""
+
+
+def test_settings_on_the_command_line_run_and_are_recorded(cli: Cli, tmp_path: Path) -> None:
+    """As `ecmp whatif` has them: the record's scenario has the changed values, so that it can be run again."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    ran = cli("sim", "run", "small.yaml", "--set", "law=swift; traffic.message=2 MB", "--set", "seed=7", "--quiet")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    head = json.loads((tmp_path / "runs" / "small" / "run.json").read_text())
+    changed = json.loads(head["scenario"])
+    assert (head["seed"], changed["law"], changed["traffic"]["message"]) == (7, "swift", "2 MB")
+    mistaken = cli("sim", "run", "small.yaml", "--set", "lw=swift")
+    assert (mistaken.returncode, mistaken.stdout) == (2, "")
+    assert mistaken.stderr.startswith("--set: lw: unknown key 'lw'\n  did you mean 'law'?\n")
+
+
 def test_a_run_larger_than_the_memory_is_refused(cli: Cli, tmp_path: Path) -> None:
     """Buffers of 1 GB at 768 ports hold 184 million packets, while the process may have 4 GiB.
 

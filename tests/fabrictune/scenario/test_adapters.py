@@ -47,6 +47,14 @@ def test_an_unknown_adapter_is_guessed_at(tmp_path: Path) -> None:
         scenario(tmp_path, "adapter: conectx-6")
 
 
+@pytest.mark.parametrize("name", ["connectx-7", "bluefield-3"])
+def test_an_adapter_without_published_timers_is_refused(name: str, tmp_path: Path) -> None:
+    """It is no ConnectX-6, which is the nearest name; the message says what is known and what to do."""
+    with pytest.raises(InputError, match=rf"flap.yaml:6: adapter: {name}: timers unknown \(NVIDIA") as raised:
+        scenario(tmp_path, f"adapter: {name}")
+    assert "next: measure yours with `fabrictune rdma timers measure`" in str(raised.value)
+
+
 def test_a_retry_count_the_adapter_says_nothing_of_is_refused(tmp_path: Path) -> None:
     """A ConnectX-6 with R 0 was never seen to agree with itself."""
     with pytest.raises(InputError, match=r"flap.yaml:5: engine.transport.retries: 0\n  allowed: 1 to 7"):

@@ -8,7 +8,7 @@ import pytest
 from fabrictune.foundation.errors import InputError
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
-from fabrictune.scenario.overrides import override
+from fabrictune.scenario.overrides import override, override_texts
 from fabrictune.scenario.schema import Scenario
 
 TEXT = """name: ring
@@ -96,6 +96,15 @@ def test_a_mistaken_change_is_named(scenario: Scenario, path: str, value: Any, m
     with pytest.raises(InputError) as raised:
         override(scenario, {path: value}, origin="--set")
     assert str(raised.value).startswith(message)
+
+
+def test_texts_of_settings_are_changes(scenario: Scenario) -> None:
+    """Several in a text, several texts, the last of a key; none leaves the scenario as it is."""
+    changed = override_texts(scenario, ["seed=3; fabric.nic_rate=200 Gbps", "seed=4"], origin="--set")
+    assert (changed.seed, changed.fabric.spec.nic_rate_bps) == (4, 200_000_000_000)
+    assert override_texts(scenario, [], origin="--set") is scenario
+    with pytest.raises(InputError, match="seed: no setting\n  allowed: KEY=VALUE"):
+        override_texts(scenario, ["seed"], origin="--set")
 
 
 def test_a_mistake_found_later_names_the_change(scenario: Scenario) -> None:

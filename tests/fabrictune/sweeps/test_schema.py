@@ -66,3 +66,16 @@ def test_the_usual_way_is_better_unless_another_is_asked_for() -> None:
     assert Objective(metric="fairness").is_maximised
     assert not Objective(metric="queue.max").is_maximised
     assert Objective(metric="queue.max", goal="maximise").cost(3) == -3
+
+
+def test_an_objective_may_be_its_name(write: Write) -> None:
+    """As `--objective` takes it, with the part of a mixture."""
+    text = (
+        "{name: s, scenario: small.yaml, vary: [{key: seed2, values: [1, 2]}],"
+        " objectives: [makespan, slowdown.p99 of job, {metric: drops}]}"
+    )
+    assert load_sweep(write(text)).objectives == (
+        Objective(metric="makespan"),
+        Objective(metric="slowdown.p99", part="job"),
+        Objective(metric="drops"),
+    )
