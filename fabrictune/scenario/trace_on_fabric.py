@@ -1,6 +1,7 @@
 """Scenario of a trace on a fabric that nobody has written: defaults for all else, each of them an assumption."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from fabrictune.foundation.layout import RANK_AXES, ParallelLayout
 from fabrictune.foundation.record_folders import HEAD
 from fabrictune.foundation.records import RunRecord
 from fabrictune.scenario.files import parse_scenario
+from fabrictune.scenario.overrides import override_texts
 from fabrictune.scenario.schema import Scenario
 
 TRACE_FILES = ("comm_trace.parquet", "job_trace.parquet")  # of a training run, of a plan
@@ -25,8 +27,11 @@ class TraceOnFabric:
     assumptions: tuple[str, ...]
 
 
-def trace_on_fabric(trace: Path, fabric: Path) -> TraceOnFabric:
-    """Return the scenario that replays a trace, or that of a record, on a fabric; raises InputError."""
+def trace_on_fabric(trace: Path, fabric: Path, changes: Sequence[str] = ()) -> TraceOnFabric:
+    """Return the scenario that replays a trace, or that of a record, on a fabric, with `changes` such as `law=swift`.
+
+    Raises InputError.
+    """
     file, layout, source = _traced_job(trace)
     degrees = {axis: getattr(layout, axis) for axis in (*RANK_AXES, "ep") if getattr(layout, axis) > 1} or {"dp": 1}
     settings = {
@@ -39,7 +44,7 @@ def trace_on_fabric(trace: Path, fabric: Path) -> TraceOnFabric:
             "layout": {**degrees, "order": list(layout.order)},
         },
     }
-    scenario = parse_scenario(json.dumps(settings, indent=1), PLACE)
+    scenario = override_texts(parse_scenario(json.dumps(settings, indent=1), PLACE), changes, origin="--set")
     spec: Any = scenario.traffic.spec
     expansion = spec.expansion
     return TraceOnFabric(

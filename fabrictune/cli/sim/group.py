@@ -72,13 +72,12 @@ def run(
 
     assumptions: tuple[str, ...] = ()
     if trace is not None and fabric is not None and scenario is None:
-        traced = trace_on_fabric(trace, fabric)
+        traced = trace_on_fabric(trace, fabric, settings)
         checked, assumptions = traced.scenario, traced.assumptions
     elif scenario is not None and trace is None and fabric is None:
-        checked = load_scenario(scenario, trust_code=is_code_trusted())
+        checked = override_texts(load_scenario(scenario, trust_code=is_code_trusted()), settings, origin="--set")
     else:
         raise click.UsageError("give a SCENARIO, or --trace and --fabric in its place")
-    checked = override_texts(checked, settings, origin="--set")
     place = output_folder(out or Path("runs") / checked.name, checked)
     if alone and not isinstance(checked.traffic.spec, MixSpec):
         raise click.UsageError("--alone needs traffic of several parts: workload: mix")
