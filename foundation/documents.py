@@ -382,11 +382,14 @@ def _json_marks(text: str, line: int = 1) -> Mark:
             marks[key] = Mark(line)
         elif piece != ":":
             place = len(marks) if key is None else key
-            inner: dict[Key, Mark] = {}
-            marks[place] = Mark(marks[place].line if place in marks else line, inner)
+            line_of_key = marks[place].line if place in marks else line
             if piece in ("{", "["):
+                inner: dict[Key, Mark] = {}
+                marks[place] = Mark(line_of_key, inner)
                 stack.append((inner, piece == "{"))
                 key = None
+            else:
+                marks[place] = Mark(line_of_key)
             num_marks += 1
             if num_marks == MAX_NODES:
                 break

@@ -1,8 +1,8 @@
 """Settings of a sweep's front for NICs and switches, added to the sweep's record; none is ever applied."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fabrictune.cc.nic_parameters import NicFiles
@@ -17,22 +17,35 @@ from fabrictune.sweeps.store import SweepFolder
 NIC_FILE, SWITCH_FILE, PATCH_FILE = "nic-settings.txt", "switch-settings.txt", "switch-patches.json"
 
 
-def settings_of_front(record: RunRecord, folder: SweepFolder, files: str, base: Scenario) -> RunRecord:
+@dataclass(frozen=True, kw_only=True)
+class SettingsWriter:
+    """What changes are counted from: a sweep's scenario, and the files of its switches, which are read beforehand."""
+
+    base: Scenario
+    files: NicFiles
+    report: Callable[[Scenario], SwitchReport | None]
+
+    @classmethod
+    def of(cls, base: Scenario, files: str) -> "SettingsWriter":
+        """Return the writer for a sweep's scenario; raises InputError for files of switches that cannot be read."""
+        return cls(base=base, files=NicFiles(files), report=reporter(base))
+
+
+def settings_of_front(record: RunRecord, folder: SweepFolder, writer: SettingsWriter) -> RunRecord:
     """Return the record with the lines of each point on the front, the best in the first objective first.
 
     They are in its head as `nic_settings` (settings, lines, needs, since) and `switch_settings`, and in files of their
-    own. Lines are those of what differs from `base`, the sweep's scenario, or from the files of its switches. A point
-    whose law no NIC has built in has none for NICs.
+    own. Lines are those of what differs from the sweep's scenario, or from the files of its switches. A point whose law
+    no NIC has built in has none for NICs.
     """
     nic_rows: list[dict[str, Any]] = []
     switch_rows: list[dict[str, Any]] = []
     patches: list[dict[str, Any]] = []
-    report = reporter(base)
     for settings, scenario in _front(record, folder):
-        if changes := nic_changes(base, scenario, NicFiles(files)):
+        if changes := nic_changes(writer.base, scenario, writer.files):
             row = {"lines": list(changes.lines), "needs": changes.needs, "since": changes.since}
             nic_rows.append({"settings": settings, **row})
-        if found := report(scenario):
+        if found := writer.report(scenario):
             switch_rows.append({"settings": settings, **found.as_json()})
             patches.append({"settings": settings, "switches": dict(found.patches)})
     nic_text = "\n".join(_block(row["settings"], row["lines"]) for row in nic_rows)

@@ -11,7 +11,7 @@ from fabrictune.foundation.errors import FabricError, InputError, Mistake
 from fabrictune.topology.importers.sonic import is_sonic
 from fabrictune.topology.importers.sonic_tables import tables_in
 from fabrictune.topology.switch_qos.switch import Key, SwitchQos
-from fabrictune.topology.switch_qos.votes import Elected, Vote, elect
+from fabrictune.topology.switch_qos.votes import Elected, Election
 
 MAX_PORTS = 4096  # of one ASIC
 MAX_NAMED = 6  # fields of a table that a line names
@@ -61,19 +61,19 @@ def read_fabric_qos(paths: Sequence[Path]) -> FabricQos:
     switches = tuple(SwitchQos(tables=tables) for path in paths for tables in tables_in(load_json(path)))
     for switch in switches:
         _check_size(switch)
-    votes: dict[Key, list[Vote]] = defaultdict(list)
-    seeds: dict[int, list[Vote]] = defaultdict(list)
+    votes: dict[Key, Election] = defaultdict(Election)
+    seeds: dict[int, Election] = defaultdict(Election)
     for switch in switches:
         for key, vote in switch.votes():
-            votes[key].append(vote)
-        seeds[switch.tier].append(switch.seed())
+            votes[key].add(vote)
+        seeds[switch.tier].add(switch.seed())
     mistakes = [mistake for switch in switches for mistake in switch.rows.mistakes]
     if mistakes:
         raise FabricError(*mistakes)
     return FabricQos(
         switches=switches,
-        elected={key: elect(found) for key, found in votes.items()},
-        seed_by_tier={tier: elect(found) for tier, found in seeds.items()},
+        elected={key: election.result() for key, election in votes.items()},
+        seed_by_tier={tier: election.result() for tier, election in seeds.items()},
     )
 
 

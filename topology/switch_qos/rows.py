@@ -29,7 +29,8 @@ class QosRows:
 
     tables: SonicTables
     mistakes: dict[Mistake, None] = field(default_factory=dict)  # each once, in order
-    read: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # table, row, fields
+    read: dict[str, dict[str, int]] = field(default_factory=dict)  # by table and row: a bit for each field
+    bits: dict[str, int] = field(default_factory=dict)  # of fields
     _rows: dict[str, Rows] = field(default_factory=dict)
 
     def of(self, table: str) -> Rows:
@@ -37,7 +38,7 @@ class QosRows:
         if table not in self._rows:
             rows = self.tables.rows(table)
             if rows is None:
-                self._refuse((table,), f"a {table} of another form", "rows of named fields")
+                self.refuse((table,), f"a {table} of another form", "rows of named fields")
             self._rows[table] = rows or {}
         return self._rows[table]
 
@@ -45,7 +46,8 @@ class QosRows:
         """Return a field, None where it is missing; it counts as read."""
         value = self.of(table).get(row, {}).get(name)
         if value is not None:
-            self.read.setdefault(table, {}).setdefault(row, set()).add(name)
+            of_table, bit = self.read.setdefault(table, {}), self.bits.setdefault(name, 1 << len(self.bits))
+            of_table[row] = of_table.get(row, 0) | bit
         return value
 
     def where(self, table: str, *keys: str) -> str:
@@ -61,7 +63,7 @@ class QosRows:
         low, high = bounds
         if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) and low <= int(text) <= high:
             return int(text)
-        self._refuse((table, row, name), shown(value), f"a whole number from {low} to {high}")
+        self.refuse((table, row, name), shown(value), f"a whole number from {low} to {high}")
         return None
 
     def truth(self, table: str, row: str, name: str) -> bool:
@@ -70,7 +72,7 @@ class QosRows:
         if value is None:
             return False
         if str(value).lower() not in _TRUTH:
-            self._refuse((table, row, name), shown(value), "true or false")
+            self.refuse((table, row, name), shown(value), "true or false")
         return _TRUTH.get(str(value).lower(), False)
 
     def word(self, table: str, row: str, name: str, allowed: tuple[str, ...]) -> str | None:
@@ -80,7 +82,7 @@ class QosRows:
             return None
         if str(value).lower() in allowed:
             return str(value).lower()
-        self._refuse((table, row, name), shown(value), ", ".join(allowed))
+        self.refuse((table, row, name), shown(value), ", ".join(allowed))
         return None
 
     def names(self, table: str, row: str, name: str) -> tuple[str, ...] | None:
@@ -93,7 +95,7 @@ class QosRows:
             value = [piece.group().strip() for piece in _PIECE.finditer(value)]
         if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
             return tuple(value)
-        self._refuse((table, row, name), shown(value), "a list of names")
+        self.refuse((table, row, name), shown(value), "a list of names")
         return None
 
     def numbers(self, table: str, row: str, name: str) -> tuple[int, ...] | None:
@@ -103,7 +105,7 @@ class QosRows:
             return None
         if all(re.fullmatch("[0-7]", entry) for entry in names):
             return tuple(sorted({int(entry) for entry in names}))
-        self._refuse((table, row, name), shown(self.get(table, row, name)), "priorities from 0 to 7, as 3,4")
+        self.refuse((table, row, name), shown(self.get(table, row, name)), "priorities from 0 to 7, as 3,4")
         return None
 
     def mapping(self, table: str, row: str, highest: int) -> tuple[tuple[int, int], ...] | None:
@@ -113,10 +115,9 @@ class QosRows:
             return None
         pairs: dict[int, int] = {}
         for name in fields:
-            value = self.number(table, row, name, (0, QUEUES[-1]))
             if not (re.fullmatch(r"\d{1,2}", name, re.ASCII) and int(name) <= highest):
-                self._refuse((table, row, name), f"the key {shown(name)}", f"0 to {highest}")
-            elif value is not None:
+                self.refuse((table, row, name), f"the key {shown(name)}", f"0 to {highest}")
+            elif (value := self.number(table, row, name, (0, QUEUES[-1]))) is not None:
                 pairs[int(name)] = value
         return tuple(sorted(pairs.items()))
 
@@ -126,24 +127,27 @@ class QosRows:
         if value is None:
             return None
         if not isinstance(value, str):
-            self._refuse((table, row, name), shown(value), "the name of a row")
+            self.refuse((table, row, name), shown(value), "the name of a row")
             return None
         match = _REFERENCE.fullmatch(value)
         return value if match is None else match[1] if match[1] is not None else match[2]
 
-    def by_queue(self, table: str) -> Mapping[tuple[str, int], str]:
-        """Return the row of each port and queue that a table's keys name; those of other hosts are left out."""
-        rows: dict[tuple[str, int], str] = {}
+    def by_queue(self, table: str) -> Mapping[str, list[str | None]]:
+        """Return the row of each queue of each port that a table's keys name; those of other hosts are left out."""
+        rows: dict[str, list[str | None]] = {}
         known = self.of("PORT")
         for key in self.of(table):
             *owner, ports, numbers = ("", *key.split("|", 4))[-4:] if "|" in key else ("", key, "")
             match = _NUMBERS.fullmatch(numbers)
             if match is None or key.count("|") not in (1, 3):
-                self._refuse((table, key), "a key without a queue", "port and queue, as Ethernet0|3 or Ethernet0|3-4")
+                self.refuse((table, key), "a key without a queue", "port and queue, as Ethernet0|3 or Ethernet0|3-4")
             elif len(owner) < 2 or self._is_own(owner):
                 queues = [queue for queue in range(int(match[1]), int(match[2] or match[1]) + 1) if queue in QUEUES]
-                ports_here = (piece.group() for piece in _PIECE.finditer(ports))
-                rows |= {(port, queue): key for port in ports_here if port in known for queue in queues}
+                for port in (piece.group() for piece in _PIECE.finditer(ports)):
+                    if port in known:
+                        of_port = rows.setdefault(port, [None] * len(QUEUES))
+                        for queue in queues:
+                            of_port[queue] = key
         return rows
 
     def by_port(self, table: str) -> Mapping[str, str]:
@@ -161,13 +165,14 @@ class QosRows:
         for table in sorted(self.tables.by_name):
             rows = self.tables.rows(table) or {}
             read = self.read.get(table, {})
-            rest = {name for row in read for name in rows[row] if name not in read[row]}
+            rest = {name for row in read for name in rows[row] if not read[row] & self.bits.get(name, 0)}
             yield table, len(rows), sum(row not in read for row in rows), tuple(sorted(rest))
+
+    def refuse(self, keys: tuple[str, ...], found: str, allowed: str) -> None:
+        """Note a mistake at the place of a table, a row or a field."""
+        self.mistakes[Mistake(where=self.where(*keys), found=found, allowed=allowed)] = None
 
     def _is_own(self, owner: list[str]) -> bool:
         metadata = self.of("DEVICE_METADATA").get("localhost", {})
         own = [str(metadata.get("hostname", "")), str(metadata.get("asic_name") or self.tables.asic)]
         return [text.lower() for text in owner] == [text.lower() for text in own]
-
-    def _refuse(self, keys: tuple[str, ...], found: str, allowed: str) -> None:
-        self.mistakes[Mistake(where=self.where(*keys), found=found, allowed=allowed)] = None

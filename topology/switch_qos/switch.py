@@ -43,6 +43,8 @@ HUB_SEEDS = {"LowerRegionalHub": 60, "FabricRegionalHub": 70, "UpperRegionalHub"
 DEFAULT_PERCENT = 100  # SAI: drop probability of a profile without one
 NO_PROFILE = "NULL"  # of a priority group in the dynamic buffer model
 MAX_WATCHDOG_MS = 10**6
+WATCHDOG_GLOBALS = ("POLL_INTERVAL", "BIG_RED_SWITCH")
+_NO_ROWS: list[str | None] = [None] * len(QUEUES)
 
 
 @dataclass
@@ -81,9 +83,9 @@ class SwitchQos:
         up = [port for port, row in known.items() if row.get("admin_status") != "down"]
         return tuple(port for port in up if port in wanted) or tuple(up)
 
-    def row_of_queue(self, table: str) -> Mapping[tuple[str, int], str]:
-        """Return the row of each port and queue in QUEUE, BUFFER_QUEUE or BUFFER_PG."""
-        return self._by_queue[table]
+    def row_of(self, table: str, port: str, queue: int) -> str | None:
+        """Return the row of a port's queue in QUEUE or BUFFER_QUEUE, or of its priority group in BUFFER_PG."""
+        return self._by_queue[table].get(port, _NO_ROWS)[queue]
 
     def votes(self) -> Iterator[tuple[Key, Vote]]:
         """Yield what every port and the switch itself have."""
@@ -94,9 +96,8 @@ class SwitchQos:
         for row in self.rows.of("DEFAULT_LOSSLESS_BUFFER_PARAMETER"):
             keys = ("DEFAULT_LOSSLESS_BUFFER_PARAMETER", row, "default_dynamic_th")
             yield ("default_dynamic_th",), self._vote(self.rows.number(*keys, bounds=(-8, 7)), *keys)
-        if "GLOBAL" in self.rows.of("PFC_WD"):
-            for name, value in self.rows.of("PFC_WD")["GLOBAL"].items():
-                self.rows.get("PFC_WD", "GLOBAL", name)
+        for name in WATCHDOG_GLOBALS:
+            if (value := self.rows.get("PFC_WD", "GLOBAL", name)) is not None:
                 yield ("watchdog_global", name), self._vote(str(value), "PFC_WD", "GLOBAL", name)
         for port in self.ports:
             yield from self._port_votes(port)
@@ -141,6 +142,8 @@ class SwitchQos:
             return self._vote(None, *place)
         number, where = self.rows.number, ("WRED_PROFILE", name)
         lowest, highest = (number(*where, f"green_{end}_threshold") for end in ("min", "max"))
+        if lowest is not None and highest is not None and lowest > highest:
+            self.rows.refuse((*where, "green_min_threshold"), f"{lowest} B", f"up to green_max_threshold, {highest} B")
         percent = number(*where, "green_drop_probability", (0, 100))
         mode = self.rows.word(*where, "ecn", ECN_MODES) or "ecn_none"
         curve = WredCurve(
@@ -165,7 +168,7 @@ class SwitchQos:
 
     def buffer(self, table: str, port: str, number: int) -> Vote:
         """Return the profile of a priority group (BUFFER_PG) or a queue (BUFFER_QUEUE), None where it has none."""
-        row = self._by_queue[table].get((port, number), "")
+        row = self.row_of(table, port, number) or ""
         if self.rows.get(table, row, "profile") == NO_PROFILE:
             return self._vote(DynamicProfile(dynamic_th=None), table, row, "profile")
         place, name = self._bound(table, port, number, "profile", "BUFFER_PROFILE")
@@ -248,7 +251,7 @@ class SwitchQos:
         self, table: str, port: str, number: int, name: str, to_table: str
     ) -> tuple[tuple[str, ...], str | None]:
         """Return table and row for a port and queue, and the name of the row it refers to, None where there is none."""
-        row = self._by_queue[table].get((port, number))
+        row = self.row_of(table, port, number)
         if row is None:
             return (table,), None
         target = self.rows.reference(table, row, name)
@@ -270,7 +273,7 @@ class SwitchQos:
         return self.rows.get("DEVICE_METADATA", "localhost", name)
 
     @cached_property
-    def _by_queue(self) -> Mapping[str, Mapping[tuple[str, int], str]]:
+    def _by_queue(self) -> Mapping[str, Mapping[str, list[str | None]]]:
         return {table: self.rows.by_queue(table) for table in ("QUEUE", "BUFFER_QUEUE", "BUFFER_PG")}
 
     @cached_property

@@ -1,7 +1,7 @@
 """Election of a value among those that ports or switches have, with the place of each."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from fabrictune.topology.importers.sonic_tables import SonicTables
@@ -45,18 +45,24 @@ class Elected:
         return not self.others
 
 
-def elect(votes: Sequence[Vote]) -> Elected:
-    """Return the value that most votes have; there is one vote at least."""
-    first: dict[Any, Vote] = {}
-    count: dict[Any, int] = {}
-    for vote in votes:
-        first.setdefault(vote.value, vote)
-        count[vote.value] = count.get(vote.value, 0) + 1
-    best = max(count, key=lambda value: count[value])
-    others = tuple((vote, count[value]) for value, vote in first.items() if value != best)
-    return Elected(
-        first=first[best],
-        num_votes=count[best],
-        num_voters=len(votes),
-        others=others,
-    )
+@dataclass
+class Election:
+    """Votes counted as they come: what is kept is the first vote for each value."""
+
+    first: dict[Any, Vote] = field(default_factory=dict)
+    count: Counter[Any] = field(default_factory=Counter)
+
+    def add(self, vote: Vote) -> None:
+        """Count a vote."""
+        self.first.setdefault(vote.value, vote)
+        self.count[vote.value] += 1
+
+    def result(self) -> Elected:
+        """Return the value that most votes have; there is one vote at least."""
+        best, num_votes = self.count.most_common(1)[0]
+        return Elected(
+            first=self.first[best],
+            num_votes=num_votes,
+            num_voters=self.count.total(),
+            others=tuple((vote, self.count[value]) for value, vote in self.first.items() if value != best),
+        )

@@ -137,13 +137,14 @@ def _run(
 ) -> tuple["RunRecord", Path]:
     """Return the sweep's record, with settings for NICs and switches, and the folder in which it now is."""
     from fabrictune.scenario.files import load_scenario
-    from fabrictune.sweeps.nic_settings import settings_of_front
+    from fabrictune.sweeps.nic_settings import SettingsWriter, settings_of_front
     from fabrictune.sweeps.runner import run_sweep
     from fabrictune.sweeps.store import open_folder
 
+    writer = SettingsWriter.of(load_scenario(wanted.scenario), files)
     with open_folder(out) as folder:
         record = run_sweep(wanted, folder, executor, trust_code=is_code_trusted(), progress=progress)
-        record = settings_of_front(with_command(record), folder, files, load_scenario(wanted.scenario))
+        record = settings_of_front(with_command(record), folder, writer)
         return record, folder.write_result(record)
 
 

@@ -52,7 +52,7 @@ def buffer_keys(qos: FabricQos, classes: Classes) -> dict[str, Any]:
         keys["headroom_pool"] = said(f"{min(headroom_bytes, MAX_BUFFER_BYTES)} B", pool, "xoff")
     offsets = {profile.value.xon_offset_bytes: profile for profile in _profiles(qos, classes).values()}
     if len(offsets) == 1 and (offset_bytes := next(iter(offsets))):
-        keys["resume_offset"] = said(f"{offset_bytes} B", offsets[offset_bytes], "xon_offset")
+        keys["resume_offset"] = said(f"{min(offset_bytes, MAX_BUFFER_BYTES)} B", offsets[offset_bytes], "xon_offset")
     return {"buffer": keys, "own_buffers": own}
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.units import NS_PER_MS
 from fabrictune.netsim.config.packet import PacketConfig
@@ -23,6 +26,7 @@ from fabrictune.scenario.switch_settings.settings import plain
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.hashing.sonic import SONIC_ALGORITHMS
 from fabrictune.topology.switch_qos import FabricQos
+from fabrictune.topology.switch_qos.rows import QUEUES
 from fabrictune.topology.switch_qos.values import BufferProfile, DynamicProfile
 
 WATCHDOG_BOUNDS_MS = {"detection_time": (100, 5000), "restoration_time": (100, 60_000)}
@@ -40,7 +44,7 @@ class FabricChanges:
 def fabric_changes(qos: FabricQos, marking: Marking, scenario: Scenario) -> FabricChanges:
     """Return what to change for a scenario of the packet engine; raises InputError where the files bind no settings."""
     keys = switch_keys(qos, marking)
-    imported = bind(PacketConfig, _bindable(plain(keys.engine)), folder=Path())
+    imported = _bound(_bindable(plain(keys.engine)), qos)
     config = scenario.packet_config()
     changes = [SwitchChanges(switch=switch) for switch in qos.switches]
     remarks: dict[str, None] = {}
@@ -58,6 +62,16 @@ def fabric_changes(qos: FabricQos, marking: Marking, scenario: Scenario) -> Fabr
 
 
 Handler = Callable[[SwitchChanges, PacketConfig, Sequence[Difference]], Iterable[str]]
+
+
+def _bound(tree: Any, qos: FabricQos) -> PacketConfig:
+    try:
+        return bind(PacketConfig, tree, folder=Path())
+    except ValidationError as error:
+        where = ", ".join(dict.fromkeys(str(switch.tables.document.path) for switch in qos.switches))
+        found = f"settings that the engine refuses ({error.errors()[0]['msg']})"
+        step = "import the files again with --with-qos, and check the scenario"
+        raise InputError(Mistake(where=where, found=found, next_step=step)) from None
 
 
 def _bindable(tree: Any) -> Any:
@@ -281,11 +295,8 @@ def _rows_of(values: Iterable[Any]) -> list[str]:
 def _shared(change: SwitchChanges, queue: int, row: str, name: str, what: str) -> Iterator[str]:
     """Say which other queues a row is bound to."""
     switch = change.switch
-    bound = {
-        number
-        for (_, number), key in switch.row_of_queue("QUEUE").items()
-        if switch.rows.reference("QUEUE", key, name) == row
-    }
+    keys = {(number, switch.row_of("QUEUE", port, number)) for port in switch.ports for number in QUEUES}
+    bound = {number for number, key in keys if key is not None and switch.rows.reference("QUEUE", key, name) == row}
     others = sorted(bound - {queue})
     if others:
         yield f"{what} {row} is that of queue {', '.join(map(str, others))} as well, which changes with it"

@@ -7,7 +7,7 @@ import yaml
 
 from fabrictune.foundation.records import RunRecord
 from fabrictune.scenario.files import load_scenario
-from fabrictune.sweeps.nic_settings import settings_of_front
+from fabrictune.sweeps.nic_settings import SettingsWriter, settings_of_front
 from fabrictune.sweeps.store import SweepFolder
 from tests.fabrictune.sweeps.conftest import SWEEP
 
@@ -26,7 +26,8 @@ LAW = "change: {law: {name: dcqcn_firmware}, engine.ecn.kmin: 10 KB}\n"
 
 def with_settings(record: RunRecord, tmp_path: Path, files: str) -> RunRecord:
     """Return the record with settings, changed from the scenario beside the sweep."""
-    return settings_of_front(record, SweepFolder(tmp_path / "out"), files, load_scenario(tmp_path / "small.yaml"))
+    writer = SettingsWriter.of(load_scenario(tmp_path / "small.yaml"), files)
+    return settings_of_front(record, SweepFolder(tmp_path / "out"), writer)
 
 
 def test_points_of_the_firmware_s_law_have_the_lines_that_would_set_it(write: Write, run: Run, tmp_path: Path) -> None:

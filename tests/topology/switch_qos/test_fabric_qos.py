@@ -240,3 +240,38 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     path.write_text("a,b\n")
     with pytest.raises(InputError, match=r"lab\.csv: no configuration of a SONiC switch\n  allowed: config_db\.json"):
         read_fabric_qos([path])
+
+
+def test_thresholds_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
+    """A switch takes no such profile; it would be silent to mend it."""
+    curve = {**CURVE, "green_min_threshold": "30"}
+    with pytest.raises(InputError, match=r"A\.green_min_threshold: 30 B\n  allowed: up to green_max_threshold, 20 B"):
+        read(tmp_path, switch(QUEUE={"Ethernet0|3": {"wred_profile": "A"}}, WRED_PROFILE={"A": curve}))
+
+
+def test_a_dump_has_the_lines_of_its_fields(tmp_path: Path) -> None:
+    """`sonic-db-dump` writes a row's fields below `value`."""
+    rows = {
+        f"{table}|{key}": row
+        for table, rows in switch(PORT_QOS_MAP={"Ethernet0": {"pfc_enable": "3"}}).items()
+        for key, row in rows.items()
+    }
+    dump = {key: {"ttl": -0.001, "type": "hash", "value": row} for key, row in rows.items()}
+    elected = read(tmp_path, dump).elected[("pfc_enable",)]
+    assert (elected.value, elected.first.where.rpartition("/")[2]) == (
+        (3,),
+        "switch0.config_db.json:21: PORT_QOS_MAP|Ethernet0.value.pfc_enable",
+    )
+
+
+def test_asics_in_one_file_vote_together(tmp_path: Path) -> None:
+    """`show runningconfiguration all` has a namespace for each; the host's own has no ports."""
+    asics = {f"asic{number}": switch(num_ports=2, PORT_QOS_MAP={"Ethernet0": {"pfc_enable": "3"}}) for number in (0, 1)}
+    qos = read(tmp_path, {"localhost": switch(num_ports=0), **asics})
+    assert [(found.name, found.asic) for found in qos.switches] == [("leaf1", "asic0"), ("leaf1", "asic1")]
+    elected = qos.elected[("pfc_enable",)]
+    assert (elected.num_votes, elected.num_voters, ": asic0.PORT_QOS_MAP.Ethernet0" in elected.first.where) == (
+        2,
+        4,
+        True,
+    )
