@@ -8,7 +8,7 @@ from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.collectives import MEMORY_EXCEEDED
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
-from fabrictune.foundation.units import format_bytes
+from fabrictune.foundation.units import PS_PER_S, format_bytes
 from fabrictune.trainer_probe.planning.plan import Plan
 from fabrictune.trainer_probe.planning.schedules import bubble_fraction, compare_schedules
 
@@ -52,6 +52,7 @@ def summary(plan: Plan) -> dict[str, float]:
         "num_ranks": plan.recipe.degrees.layout.world_size,
         "num_requests": plan.trace.num_requests,
         "num_tokens": plan.num_tokens,
+        "tokens_per_s": plan.num_tokens * PS_PER_S / plan.at_best.step_ps,
         "model_flops_per_gpu": plan.model_flops,
         "hardware_flops_per_gpu": plan.hardware_flops,
         "most_memory_bytes": max(memory.total_bytes for memory in plan.memory),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fabrictune.trainer_probe.planning.plan import Plan
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
-MAX_OPERATIONS = 12  # that are printed one by one
+MAX_OPERATIONS = 6  # that are printed one by one
 FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
 
 
@@ -149,8 +149,7 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
     )
     of_requests = ("axis", "operation", "requests", "message bytes", "bytes sent", "min. time")
     print_table(of_requests, [_volume_cells(row) for row in shown["volumes"]], indent=2)
-    print_lines(["", f"rank {rank} memory"])
-    print_table(("part", "bytes"), _memory_cells(shown["memory"]), indent=2)
+    print_lines(["", f"rank {rank} memory: {_memory(shown['memory'])}"])
     print_lines(["", "minimum step time, with no two requests on one link"])
     print_table(
         ("part", "time"), [(row["part"], format_duration(row["duration_ps"])) for row in shown["step"]], indent=2
@@ -167,8 +166,9 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             "",
             f"bubble: {outcome['bubble_fraction']:.1%} of the work by {schedule_of(shape).bubble_formula}, "
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
-            f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}{_hardware_flops(recipe, outcome)}, "
-            f"{outcome['mfu_fraction']:.1%} MFU, {outcome['achievable_fraction']:.1%} of what products achieve",
+            f"at most {outcome['tokens_per_s']:,.0f} tokens/s: {outcome['mfu_fraction']:.1%} MFU, "
+            f"{outcome['achievable_fraction']:.1%} of what products achieve; "
+            f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}{_hardware_flops(recipe, outcome)}",
             *(["assumed: operations run one by one, as without compile"] if recipe.compile != "none" else []),
             f"assumed: {_format_flops(hardware.achieved_flops_per_s)}/s a GPU of "
             f"{_format_flops(hardware.peak_flops_per_s)}/s, memory {format_bytes(hardware.memory_bytes_per_s)}/s, "
@@ -225,6 +225,8 @@ def _operation_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     ]
 
 
-def _memory_cells(row: dict[str, Any]) -> list[tuple[str, str]]:
+def _memory(row: dict[str, Any]) -> str:
+    """Return the memory of a GPU with its parts: `4 GB (weights 1 GB, ...)`."""
     parts = {name: row[f"{name}_bytes"] for name in ("weights", "gradients", "optimizer", "activations")}
-    return [(name, format_bytes(size)) for name, size in {**parts, "total": sum(parts.values())}.items()]
+    shown = ", ".join(f"{name} {format_bytes(size)}" for name, size in parts.items())
+    return f"{format_bytes(sum(parts.values()))} ({shown})"
