@@ -15,6 +15,12 @@ FABRIC = "fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_h
 OBSERVED = f"name: observed\n{FABRIC}\ntraffic: {{workload: observed, files: [FILEMORE}}\n"
 REPLAY = f"name: replay\n{FABRIC}\ntraffic: {{workload: comm_trace, file: FILE, layout: {{tp: 2, dp: 2}}}}\n"
 LISTED = f"name: listed\n{FABRIC}\ntraffic: {{workload: traffic_trace, file: FILE}}\n"
+SKEWED = f"""name: skewed
+{FABRIC}
+traffic:
+  {{workload: moe, layout: {{dp: 2, ep: 2}}, num_tokens: 8, width: 8, loads: FILE,
+   experts: {{num_experts: 64, num_choices: 2}}}}
+"""
 ANALYZE, MEASURED = ("ecmp", "analyze", FILE, "--out", OUT), ("coll", "import", FILE, "--out", OUT)
 PROBE = ("topo", "probe", "--target", "10.0.3.1", "--rate", "100", "--dry-run", "--names", FILE)
 SHOW, IMPORT = ("topo", "show", FILE), ("trace", "import", FILE, "--ranks", "4", "--out", f"{OUT}.parquet")
@@ -93,6 +99,7 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             write=_text(texts.sonic_profiles),
             words=("topo", "import", FILE, "--with-qos"),
         ),
+        Reading(name="loads of experts", file="big.csv", write=_text(texts.loads), words=ANALYZE, scenario=SKEWED),
         Reading(name="hosts of probes", file="hosts", write=_text(texts.hosts), words=PROBE),
         Reading(name="AICB text", file="big.txt", write=_text(texts.aicb), words=IMPORT),
         Reading(name="AICB table", file="big.csv", write=_text(texts.aicb_csv), words=IMPORT),

@@ -24,6 +24,10 @@ def cabling_csv(count: int) -> str:
     return head + _rows(count, lambda n: CABLE.format(n // 8, n % 8, n // 64, n % 64))
 
 
+def loads(count: int) -> str:
+    return "expert,load\n" + _rows(count, lambda n: f"{n},{1 + n % 7}\n")
+
+
 def containerlab(count: int) -> str:
     nodes = _rows(count, lambda n: f"    node{n}: {{kind: linux}}\n")
     links = _rows(count, lambda n: f'    - endpoints: ["node{n}:eth1", "leaf1:e1-{n}"]\n')

@@ -15,6 +15,7 @@ FLOWS = tuple(ROOT / "tests" / "golden" / "flows" / name for name in ("chain.cm"
 PERFTEST = tuple(
     ROOT / "tests" / "golden" / "perftest" / name for name in ("read_lat.txt", "bidirectional.txt", "write_bw.json")
 )
+LOADS = (ROOT / "tests" / "golden" / "experts" / "loads.csv",)
 FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
 FABRICS = (
     *("clab/clos02.clab.yml", "clab/01-linux-nodes.clab.yml", "clab/basic-clab-sonic-l2-evpn.clab.yml"),
@@ -66,6 +67,12 @@ traffic:
 SIMCCL = """name: simccl
 fabric: {builder: clos, num_hosts: 2, hosts_per_tor_set: 1, nics_per_host: 2, tiers: 2, uplinks_per_tor: 1}
 traffic: {workload: observed, format: simccl, files: [FILE], hosts: [host0, host1]}
+"""
+SKEWED = """name: skewed
+fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 1, tiers: 2}
+traffic:
+  {workload: moe, layout: {dp: 4, ep: 4}, num_tokens: 64, width: 128, loads: FILE,
+   experts: {num_experts: 16, num_choices: 2}}
 """
 PLACED = """name: placed
 fabric: {file: FILE}
@@ -127,6 +134,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="coll explain", words=["coll", "explain", FILE, "--json"], files=NCCL_LOGS),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
         Door(name="scenario check, flows", words=["scenario", "check", FILE], files=flows, scenario=LISTED),
+        Door(name="ecmp analyze, loads", words=["ecmp", "analyze", FILE, "--json"], files=LOADS, scenario=SKEWED),
         Door(name="rdma import", words=["rdma", "import", FILE, "--out", OUT], files=perftest),
         Door(name="rdma counters", words=["rdma", "counters", FILE, "--out", OUT], files=counters),
         Door(

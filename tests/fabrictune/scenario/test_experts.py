@@ -110,14 +110,14 @@ def test_a_file_of_loads_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "1: an empty file\n  allowed: the columns expert, load"),
+        ("", "1: an empty first line\n  allowed: the columns expert, load"),
         ("rank,load\n", "1: rank,load\n  allowed: the columns expert, load"),
-        ("expert,load\n0,1\n2,1\n", "3: 2,1\n  allowed: an expert from 0 to 1 and a load above 0"),
+        ("expert,load\n0,1\n2,1\n", "3: 2,1\n  allowed: an expert from 0 to 1 and a load from 1e-09 to 1e+18"),
         ("expert,load\n0,1\n0,1\n", "3: expert 0 again\n  allowed: each expert once"),
-        ("expert,load\n0,nan\n", "2: 0,nan\n  allowed: an expert from 0 to 1 and a load above 0"),
-        ("expert,load\n0,x\n", "2: 0,x\n  allowed: an expert from 0 to 1 and a load above 0"),
-        ("expert,load\n0\n", "2: 0\n  allowed: an expert from 0 to 1 and a load above 0"),
-        ("expert,load\n0,1,2\n", "2: 0,1,2\n  allowed: an expert from 0 to 1 and a load above 0"),
+        ("expert,load\n0,nan\n", "2: 0,nan\n  allowed: an expert from 0 to 1 and a load from 1e-09 to 1e+18"),
+        ("expert,load\n0,x\n", "2: 0,x\n  allowed: an expert from 0 to 1 and a load from 1e-09 to 1e+18"),
+        ("expert,load\n0\n", "2: 0\n  allowed: an expert from 0 to 1 and a load from 1e-09 to 1e+18"),
+        ("expert,load\n0,1,2\n", "2: 0,1,2\n  allowed: an expert from 0 to 1 and a load from 1e-09 to 1e+18"),
         ("expert,load\n0,1\n", " no load of expert 1\n  allowed: a row for each of 2 experts"),
     ],
 )
