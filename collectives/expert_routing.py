@@ -34,11 +34,22 @@ MAX_SCORES = 2**22  # drawn at a time
 class RoutingSpec:
     """Experts, and how many of them a token takes. Raises InputError with all mistakes."""
 
-    num_experts: int = field(metadata={"help": "experts of a layer, dealt over the ranks of ep in order"})
-    num_choices: int = field(metadata={"help": "experts of a token (top-k)"})
-    num_groups: int = field(default=1, metadata={"help": "groups of experts, in order"})
+    num_experts: int = field(
+        metadata={
+            "help": "experts of a layer, dealt over the ranks of ep in order",
+            "known_as": ("n_routed_experts", "num_local_experts"),
+        }
+    )
+    num_choices: int = field(
+        metadata={"help": "experts of a token (top-k)", "known_as": ("top_k", "topk", "num_experts_per_tok")}
+    )
+    num_groups: int = field(default=1, metadata={"help": "groups of experts, in order", "known_as": ("n_group",)})
     chosen_groups: int | None = field(
-        default=None, metadata={"help": "groups that a token may take experts from; by default all"}
+        default=None,
+        metadata={
+            "help": "groups that a token may take experts from; by default all",
+            "known_as": ("topk_group", "topk_groups"),
+        },
     )
 
     def __post_init__(self) -> None:
