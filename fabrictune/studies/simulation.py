@@ -16,6 +16,7 @@ from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.alone import compare_alone
 from fabrictune.studies.collisions import check_collisions, is_of_declared_incast
+from fabrictune.studies.replay.findings import check_replays
 from fabrictune.studies.replay.tables import replay_tables
 from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
 from fabrictune.topology.ecmp.polarization import check_polarization
@@ -39,7 +40,7 @@ def simulate(
     compiled = compile_scenario(scenario)
     runs_alone = runs_alone and compiled.part_N is not None
     first = stage(progress, 0, 2) if runs_alone else progress
-    record = judge(compiled, run_engine(compiled, rules=rules, progress=first))
+    record = judge(compiled, run_engine(compiled, rules=rules, progress=first), rules)
     if runs_alone and record.run["outcome"] != "interrupted":
         alone = compare_alone(compiled, record, run_engine, stage(progress, 1, 2))
         record = replace(record, tables={**record.tables, "alone": alone})
@@ -95,13 +96,13 @@ def run_engine(
         )
 
 
-def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
-    """Return the record with its scenario, the part of each transfer, and a check of each expectation."""
+def judge(compiled: CompiledScenario, record: RunRecord, rules: RuleSettings = CATALOG_SETTINGS) -> RunRecord:
+    """Return the record with its scenario, the part of each transfer, its replayed steps, and their checks."""
     replayed = {} if compiled.fold else replay_tables(compiled, record)  # of all ranks of the job's trace
     tables = {**record.tables, **_parts(compiled, record), **_ports(compiled, record), **replayed}
     record = replace(record, run={**record.run, **describe_composed(compiled)}, tables=tables)
-    report = compiled.check_files() + check_expectations(compiled.scenario.expect, record)
-    return record.with_checks(report)
+    expectations = check_expectations(compiled.scenario.expect, record)
+    return record.with_checks(compiled.check_files() + expectations + check_replays(record, rules))
 
 
 def _parts(compiled: CompiledScenario, record: RunRecord) -> dict[str, Columns]:

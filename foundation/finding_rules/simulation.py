@@ -198,6 +198,26 @@ POINT_UNFINISHED = Rule(
     next_step="leave out these values, or run the scenario of one of its records alone",
 )
 
+STEP_ABOVE_BOUND = Rule(
+    id="replay.step-above-bound",
+    severity=Severity.WARNING,
+    title="Replayed steps slowed by contention",
+    meaning="A step of a replayed trace takes longer than if its transfers shared no link.",
+    impact="The training waits for the network: collisions, incast or congestion control, and not its own computation.",
+    evidence="Tables `replayed_steps` (duration_ps, lower_bound_ps) and `critical_path` of the simulated run.",
+    next_step="look at the links of the critical path (`ecmp explain`), and try another placement or more queue pairs",
+    thresholds=(
+        Threshold(
+            name="bound",
+            default=1.05,
+            kind="factor",
+            meaning="mean step time over its lower bound up to which there is no finding",
+            source="Judgement: five percent of a cluster's time pays for a second look at its paths.",
+            least=1.0,
+        ),
+    ),
+)
+
 RUNS = (
     PFC_DEADLOCK,
     UNFINISHED_TRANSFERS,
@@ -215,6 +235,7 @@ RUNS = (
     SAMPLES_TRUNCATED,
     CAPTURE_TRUNCATED,
     EXPECTATION,
+    STEP_ABOVE_BOUND,
 )
 ONE_SEED = Rule(
     id="sweep.one-seed",

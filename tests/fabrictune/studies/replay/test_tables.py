@@ -1,5 +1,6 @@
 """Replayed steps of small traces: exact times, a critical path without gaps, and a bound that no run is below."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.traces.builder import TraceRow, build_trace
-from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.records import Finding, RunRecord
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.scenario.compilation import compile_scenario
@@ -105,6 +106,32 @@ def test_the_summary_says_it_in_a_few_lines(tmp_path: Path) -> None:
     assert whole.startswith("critical path 2")
     assert ranks == "  most work: rank 1 130 us, rank 0 50 us"
     assert links.startswith("  most transfers: host")
+
+
+def test_steps_slowed_by_contention_are_a_finding(tmp_path: Path) -> None:
+    """Eight ranks exchange 8 MB under ToRs of two hosts, of whose 400 Gbps 200 Gbps go up.
+
+    Two ranks alone share no link, and take what their transfers take.
+    """
+    ranks = tuple(range(8))
+    rows = [TraceRow(rank=rank, operation=Operation.ALL_TO_ALL, group=ranks, num_bytes=8 * 10**6) for rank in ranks]
+    path = write_scenario(tmp_path, rows, num_ranks=8)
+    path.write_text(path.read_text().replace("tiers: 2", "tiers: 2, uplink_rate: 200 Gbps, downlink_split: 1"))
+    (finding,) = contention(simulate(load_scenario(path)))
+    assert finding.entity == "replayed trace"
+    assert re.fullmatch(r"at most 1.05 times its lower bound, \d\S+ us", finding.expected)
+    assert re.fullmatch(
+        r"a step takes \d\S+ us, \d\.\d\d times as long; most transfers of the critical path on \S+ -> \S+ .* us",
+        finding.actual,
+    )
+    (tmp_path / "two").mkdir()
+    assert contention(late_rank_step(tmp_path / "two")) == []
+
+
+def contention(record: RunRecord) -> list[Finding]:
+    """Return the findings on the bound of steps, which every replay is checked against."""
+    assert [check.rule for check in record.checks or ()].count("replay.step-above-bound") == 1
+    return [finding for finding in record.findings if finding.id == "replay.step-above-bound"]
 
 
 @pytest.mark.filterwarnings("ignore:expansion.pxn")  # a note of how messages change rails
