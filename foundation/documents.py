@@ -121,7 +121,11 @@ def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Do
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
     """Return a text file's content; raises InputError for one too large, empty, unreadable or no UTF-8."""
-    data = read_foreign(path, max_bytes=max_bytes)
+    return decode_text(read_foreign(path, max_bytes=max_bytes), path)
+
+
+def decode_text(data: bytes, path: Path) -> str:
+    """Return the text of a file's bytes; raises InputError for none, or for no UTF-8."""
     if not data.strip():
         _refuse(str(path), "an empty file")
     try:

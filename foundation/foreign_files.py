@@ -1,6 +1,7 @@
 """Opening files that others wrote: one guard for every reader.
 
 `open_foreign` opens a regular file within a size limit, and nothing else: a pipe may never end, a device has no size.
+`read_piped` also reads standard input and a pipe, to their end or to a limit, for what a command prints.
 `open_unpacked` unpacks gzip as it is read, and ends in an error once the text outgrows the file MAX_RATIO times.
 `read_head` returns how a file begins, for telling formats apart, and b"" for what cannot be opened.
 
@@ -11,6 +12,7 @@ import errno
 import gzip
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from typing import BinaryIO, NoReturn, Protocol
 
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
 
+STANDARD_INPUT = Path("-")
 MAX_RATIO = 200  # bytes of text a byte of a packed file
 MIN_TEXT_BYTES = 2**20  # that any packed file may hold, whatever its size
 SPLIT = "leave out what is not needed, or split it"  # what to do about a file that is too large
@@ -60,6 +63,26 @@ def read_foreign(path: Path, *, max_bytes: int, error: type[FabrictuneError] = I
         except OSError as reason:
             _refuse(error, path, f"not readable ({reason.strerror})")
     if len(data) > max_bytes:  # it has grown since it was opened, or its system gives no size (/proc)
+        _refuse(error, path, f"more than {max_bytes} bytes", allowed=f"at most {max_bytes} bytes", next_step=SPLIT)
+    return data
+
+
+def read_piped(path: Path, *, max_bytes: int, error: type[FabrictuneError] = InputError) -> bytes:
+    """Return the content of standard input for `-`, of a pipe until its writer ends it, or of a regular file.
+
+    Raises `error`, also beyond `max_bytes`. Whoever names a pipe waits for its writer.
+    """
+    try:
+        if path == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(max_bytes + 1)
+        elif path.is_fifo():
+            with path.open("rb") as pipe:
+                data = pipe.read(max_bytes + 1)
+        else:
+            return read_foreign(path, max_bytes=max_bytes, error=error)
+    except (OSError, ValueError) as reason:  # ValueError: a NUL in the path
+        _refuse(error, path, f"not readable ({getattr(reason, 'strerror', None) or reason})")
+    if len(data) > max_bytes:
         _refuse(error, path, f"more than {max_bytes} bytes", allowed=f"at most {max_bytes} bytes", next_step=SPLIT)
     return data
 

@@ -67,7 +67,11 @@ class XmlDocument:
 
 def load_xml(path: Path, *, max_bytes: int = MAX_BYTES) -> XmlDocument:
     """Read an XML file; raises InputError."""
-    text = read_text(path, max_bytes=max_bytes)
+    return parse_xml(read_text(path, max_bytes=max_bytes), path)
+
+
+def parse_xml(text: str, path: Path) -> XmlDocument:
+    """Read XML text; `path` is what mistakes name. Raises InputError."""
     builder = _TreeBuilder(path)
     parser = defusedxml.sax.make_parser()
     parser.forbid_dtd = True

@@ -6,6 +6,8 @@ switch, PXB through several, PHB through the host bridge of one NUMA node, SYS b
 A dump has `gpu` and `net` elements; files that cloud providers write by hand often have the PCI tree alone, where a
 GPU or a network device is known by its PCI class. Then they are numbered in the order of the file.
 
+A dump may stand among other lines, because NCCL_TOPO_DUMP_FILE=/dev/stdout puts it into the output of the job.
+
 Source: NCCL, src/graph/xml.cc and topo.h; PCI Code and ID Assignment Specification (classes).
 Left out: NVLink, C2C and the bandwidth of links.
 """
@@ -15,12 +17,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from fabrictune.foundation.documents import MAX_BYTES, decode_text
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.flows import UNKNOWN
-from fabrictune.foundation.xml_documents import Element, XmlDocument, load_xml
+from fabrictune.foundation.foreign_files import read_piped
+from fabrictune.foundation.wording import count
+from fabrictune.foundation.xml_documents import Element, XmlDocument, parse_xml
 
 SWITCH_CLASS, GPU_CLASSES, NETWORK_CLASS = "0x0604", ("0x0302", "0x0300", "0x0380"), "0x02"
 MAX_MISTAKES = 100
+_OPENING, _CLOSING = "<system", "</system>"
 BPS_PER_MBPS = 10**6
 
 
@@ -54,6 +60,7 @@ class HostTopology:
     switches: tuple[str, ...]  # bus ids
     gpus: tuple[TopologyDevice, ...]
     network_devices: tuple[TopologyDevice, ...]
+    notes: tuple[str, ...] = ()  # what was left out of the file
 
     def distance(self, gpu: TopologyDevice, device: TopologyDevice) -> Distance:
         """Return how far a network device is from a GPU."""
@@ -72,8 +79,9 @@ class HostTopology:
 
 
 def read_topology(path: Path) -> HostTopology:
-    """Read a topology file; raises InputError with every mistake in it."""
-    document = load_xml(path)
+    """Read a topology file, a pipe or, for `-`, standard input; raises InputError with every mistake in it."""
+    text, notes = _topology_text(decode_text(read_piped(path, max_bytes=MAX_BYTES), path))
+    document = parse_xml(text, path)
     if document.root.tag != "system":
         found = f"an element <{document.root.tag}> at the top"
         raise InputError(Mistake(where=document.where(document.root), found=found, allowed="<system>"))
@@ -86,7 +94,23 @@ def read_topology(path: Path) -> HostTopology:
         switches=tuple(reader.switches),
         gpus=tuple(reader.gpus),
         network_devices=tuple(reader.network_devices),
+        notes=notes,
     )
+
+
+def _topology_text(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the first topology in a text with its line numbers kept, and notes of what is around it."""
+    start, end = text.find(_OPENING), text.find(_CLOSING)
+    if start <= 0 or end < start:
+        return text, ()
+    stop = end + len(_CLOSING)
+    before, after = text[:start], text[stop:]
+    lines = f"{before}\n{after}".splitlines()
+    num_lines = sum(1 for line in lines if line.strip() and not line.startswith("<?xml"))
+    notes = [f"{count(num_lines, 'line')} around the topology, left out"] if num_lines else []
+    if num_others := after.count(_OPENING):
+        notes.append(f"further topologies, left out: {num_others}")
+    return "\n" * before.count("\n") + text[start:stop], tuple(notes)
 
 
 class _Reader:

@@ -14,6 +14,8 @@ from fabrictune.collectives.measurement.files import MeasurementFiles
 from fabrictune.collectives.nccl.job_checks import check_job
 from fabrictune.collectives.nccl.job_summary import JobSummary, summarize_job
 from fabrictune.collectives.nccl.log import read_nccl_log
+from fabrictune.collectives.nccl.topology_checks import check_topology, slowest_rate_bps
+from fabrictune.collectives.nccl.topology_xml import HostTopology
 from fabrictune.foundation.checks import Check, CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.finding_rules.collectives import FASTER_THAN_BOUND, GAP, RATE_DECIDES
@@ -62,15 +64,19 @@ def explain_nccl_log(
     measured: MeasurementFiles | None,
     hints: DraftHints,
     *,
+    topology: HostTopology | None = None,
     rules: RuleSettings = CATALOG_SETTINGS,
     progress: Progress | None = None,
 ) -> LogExplanation:
     """Return the explanation of the logs of one job; raises InputError for what is no log, or results of other ranks.
 
-    `measured` are the job's results.
+    `measured` are the job's results, `topology` is that of its hosts.
     """
     log = read_nccl_log(logs)
     summary = summarize_job(log)
+    if topology and hints.rate_bps == summary.rate_bps == UNKNOWN:
+        rate_bps = slowest_rate_bps(topology, summary)
+        hints = DraftHints(rate_bps=rate_bps, rate_source="speed in the topology file")
     timers = explain_log(log, None, Requirements())
     try:
         draft, no_draft = draft_scenario(summary, measured, hints, name=DRAFT_NAME), ""
@@ -85,6 +91,7 @@ def explain_nccl_log(
         compared=compared,
         report=join_reports(
             check_job(log, summary),
+            check_topology(topology, summary) if topology else CheckReport(),
             _of_timers(timers),
             _of_results(compared, draft) if compared else CheckReport(),
         ),

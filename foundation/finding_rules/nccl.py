@@ -80,6 +80,16 @@ FEW_FLOWS = Rule(
     evidence=f"{_LOG} {_GUIDE}, NCCL_IB_QPS_PER_CONNECTION.",
     next_step="try NCCL_IB_QPS_PER_CONNECTION=4; `ecmp analyze` of this log shows the links on an imported fabric",
 )
+FAR_NIC = Rule(
+    id="nccl.far-nic",
+    severity=Severity.WARNING,
+    title="GPU that uses a NIC farther than its nearest",
+    meaning="A connection of a GPU goes through a network device that lies farther from it than another of the host.",
+    impact="Its bytes cross the host bridge or the link between processors, which others use as well.",
+    evidence="The topology of the host (NCCL_TOPO_DUMP_FILE), and the devices of the log's connections.",
+    next_step="name the nearest device in NCCL_IB_HCA, or give NCCL the topology of the host (NCCL_TOPO_FILE) where a "
+    "virtual machine hides it",
+)
 WARNED = Rule(
     id="nccl.warning",
     severity=Severity.WARNING,
@@ -127,6 +137,7 @@ JOBS = (
     LIMITING_SETTING,
     PARTIAL_LOG,
     FEW_FLOWS,
+    FAR_NIC,
     WARNED,
 )
 STATES = (LAGGING_RANK, MISSING_RANK, FAILED_RANK)

@@ -115,6 +115,9 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             name="NCCL log", file="big.log", write=_text(texts.nccl_log), words=("rdma", "timers", "explain", FILE)
         ),
         Reading(name="NCCL Inspector", file="big.jsonl", write=_text(texts.inspector), words=MEASURED),
+        Reading(
+            name="NCCL topology", file="topo.xml", write=_text(texts.nccl_topology), words=("coll", "topology", FILE)
+        ),
         Reading(name="RAS", file="ras.json", write=_text(texts.ras), words=("coll", "ras", FILE)),
         Reading(
             name="NCCL log, explained", file="big.log", write=_text(texts.nccl_log), words=("coll", "explain", FILE)

@@ -231,6 +231,14 @@ def nccl_log(count: int) -> str:
     return says(0, "NCCL version 2.26.2+cuda12.4") + head + _rows(count, channel)
 
 
+def nccl_topology(count: int) -> str:
+    """A host with many GPUs, each beside a NIC."""
+    gpu = '<pci busid="g{0}" class="0x030200"><gpu dev="{0}" sm="90" rank="{0}" gdr="1"/></pci>\n'
+    net = '<pci busid="n{0}" class="0x020000"><nic><net name="mlx5_{0}" dev="{0}" speed="400000"/></nic></pci>\n'
+    switch = '<pci busid="s{0}" class="0x060400">\n' + gpu + net + "</pci>\n"
+    return f'<system version="1"><cpu numaid="0">\n{_rows(count, switch.format)}</cpu></system>\n'
+
+
 def inspector(count: int) -> str:
     """All-reduces of eight ranks, one line each."""
     head = '{{"header":{{"id":"0x7f8c496ae9f661","comm_name":"unknown","rank":{0},"n_ranks":8,"nnodes":2}},'

@@ -127,6 +127,11 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             words=["coll", "import", FILE, "--out", OUT],
             files=(NCCL / "inspector.jsonl",),
         ),
+        Door(
+            name="coll topology",
+            words=["coll", "topology", FILE],
+            files=(NCCL / "topology.txt", *real("nccl/ncv4-topo.xml", "nccl/ndv4-topo.xml")),
+        ),
         Door(name="coll ras", words=["coll", "ras", FILE], files=(NCCL / "ras.json",)),
         Door(
             name="ecmp analyze, SimCCL", words=["ecmp", "analyze", FILE], files=(NCCL / "simccl.csv",), scenario=SIMCCL

@@ -32,6 +32,13 @@ _HAS_RESULTS = b"busbw"
 @click.argument("files", metavar="LOG... [RESULTS]", nargs=-1, required=True, type=click.Path(path_type=Path))
 @operation_option
 @click.option("--nic-rate", metavar="RATE", help="Rate of a NIC, where the log does not say it.")
+@click.option(
+    "--topology",
+    "topology_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Topology of the hosts (NCCL_TOPO_DUMP_FILE), or - for standard input.",
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Output file of the drafted scenario.")
 @all_sizes_option
 @fail_on_option
@@ -41,6 +48,7 @@ def explain(
     files: tuple[Path, ...],
     operation: str | None,
     nic_rate: str | None,
+    topology_file: Path | None,
     out: Path | None,
     all_sizes: bool,
     fail_on: str,
@@ -59,6 +67,7 @@ def explain(
       fabrictune coll explain nccl.log all_reduce.txt --nic-rate "400 Gbps" --out drafted.yaml
     """
     from fabrictune.collectives.measurement.files import ImportHints, read_measurements
+    from fabrictune.collectives.nccl.topology_xml import read_topology
     from fabrictune.foundation.flows import UNKNOWN
     from fabrictune.foundation.output_files import check_output_file
     from fabrictune.validate.drafted_scenario import DraftHints
@@ -71,7 +80,12 @@ def explain(
     measured = read_measurements(results, ImportHints(name=operation)) if results else None
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         explained = explain_nccl_log(
-            logs, measured, DraftHints(rate_bps=rate_bps), rules=site_rules(), progress=progress
+            logs,
+            measured,
+            DraftHints(rate_bps=rate_bps),
+            topology=read_topology(topology_file) if topology_file else None,
+            rules=site_rules(),
+            progress=progress,
         )
     if out is not None:
         _write_draft(explained, out)
@@ -162,5 +176,6 @@ def _job(summary: "JobSummary") -> Mapping[str, Any]:
         **asdict(summary),
         "gpus_of_host": [{"host": host, "num_gpus": number} for host, number in summary.gpus_of_host.items()],
         "inside_hosts": [{"transport": name, "num_channels": number} for name, number in summary.inside_hosts.items()],
+        "tree_roots": " ".join(map(str, summary.tree_roots)),
         "ring_orders": [" ".join(map(str, order)) for order in summary.ring_orders],
     }

@@ -7,8 +7,9 @@ from fabrictune.cli.coll.importing import import_measurements
 from fabrictune.cli.coll.init import init
 from fabrictune.cli.coll.model import model
 from fabrictune.cli.coll.ras import ras
+from fabrictune.cli.coll.topology import topology
 from fabrictune.cli.framework.groups import CommandGroup
 
 coll = CommandGroup(name="coll", help="Start the ranks of a job, and measure and model collectives.")
-for command in (init, bench, import_measurements, model, compare, explain, ras):
+for command in (init, bench, import_measurements, model, compare, explain, ras, topology):
     coll.add_command(command)

@@ -1,6 +1,8 @@
 """NCCL's topology and graph files: what is near what, and which way the channels go."""
 
 import contextlib
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -142,3 +144,24 @@ def test_a_mutated_file_is_read_or_an_input_error(
     for read in (read_topology, read_graphs):
         with contextlib.suppress(InputError):
             read(path)
+
+
+def test_a_topology_is_found_among_a_jobs_lines(tmp_path: Path) -> None:
+    """Lines of the job before and behind it are counted, and a mistake keeps its own line."""
+    topology = read_topology(write(tmp_path, f"NCCL INFO a\n# b\n{TOPOLOGY}# c\n{TOPOLOGY}"))
+    assert len(topology.gpus) == 2
+    assert topology.notes[0].endswith("lines around the topology, left out")
+    assert topology.notes[1] == "further topologies, left out: 1"
+    with pytest.raises(InputError, match=r"nccl.xml:6: <gpu>: dev 'x'"):
+        read_topology(write(tmp_path, "# a\n" + TOPOLOGY.replace('gpu dev="0"', 'gpu dev="x"')))
+    assert read_topology(write(tmp_path, f'<?xml version="1.0"?>\n{TOPOLOGY}')).notes == ()
+
+
+def test_a_topology_is_read_from_a_pipe(tmp_path: Path) -> None:
+    """Until its writer ends it."""
+    pipe = tmp_path / "topo.xml"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(TOPOLOGY,))
+    writer.start()
+    assert len(read_topology(pipe).network_devices) == 4
+    writer.join()

@@ -1,5 +1,6 @@
 """`fabrictune coll explain` of logs in the wording of several years and libraries, word for word."""
 
+import io
 import json
 from pathlib import Path
 
@@ -73,3 +74,48 @@ def test_a_job_on_one_host_gets_no_draft(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["coll", "explain", str(log), "--out", str(tmp_path / "x.yaml")]) == 2
     assert "--out: no scenario can be drafted: a job on one host" in capsys.readouterr().err
     assert not (tmp_path / "x.yaml").exists()
+
+
+def test_a_topology_gives_the_rate_and_the_nearest_nics(capsys: pytest.CaptureFixture[str]) -> None:
+    """The slower NIC of the file is 200 Gbps, and a rate in the log comes first. GPU 0 is beside mlx5_0."""
+    for name, rate_bps in (("roce-2.30", 400_000_000_000), ("rccl-2.22", 200_000_000_000)):
+        words = ["coll", "explain", str(GOLDEN / f"{name}.log"), "--topology", str(GOLDEN / "topology.txt"), "--json"]
+        assert run(words) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert printed["draft"]["rate_bps"] == rate_bps
+    assert "# speed in the topology file" in printed["draft"]["text"]
+    assert [
+        (finding["entity"], finding["actual"], finding["expected"])
+        for finding in printed["findings"]
+        if finding["id"] == "nccl.far-nic"
+    ] == [
+        ("GPU 0 of node1", "mlx5_1, at SYS", "mlx5_0, at PIX"),
+        ("GPU 1 of node1", "mlx5_0, at SYS", "mlx5_1, at PIX"),
+    ]
+
+
+def test_a_topology_of_another_host_is_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two GPUs in the file, four on a host of the log: the check did not run, and says why."""
+    words = ["coll", "explain", str(GOLDEN / "one-nic-2.26.log"), "--topology", str(GOLDEN / "topology.txt"), "--json"]
+    assert run(words) == 0
+    (check,) = (one for one in json.loads(capsys.readouterr().out)["checks"] if one["rule"] == "nccl.far-nic")
+    assert check["reason"] == "the topology has 2 GPUs, the log 4 a host"
+
+
+def test_a_topology_is_printed_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output of a job, with its topology among other lines."""
+    content = (GOLDEN / "topology.txt").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert run(["coll", "topology", "-"]) == 0
+    assert capsys.readouterr().out == (
+        "2 NUMA nodes, 2 GPUs, 2 NICs\n"
+        "GPU           PCI  NUMA  nearest NICs  distance      rate\n"
+        "  0  0000:06:00.0     0  mlx5_0        PIX       400 Gbps\n"
+        "  1  0000:26:00.0     1  mlx5_1        PIX       200 Gbps\n"
+        "note: 3 lines around the topology, left out\n"
+    )
+    assert run(["coll", "topology", str(GOLDEN / "topology.txt"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [gpu["nics"][0]["distance"] for gpu in printed["gpus"]] == ["PIX", "SYS"]
