@@ -75,6 +75,7 @@ TOPOLOGIES: dict[str, Callable[[int], str]] = {
     "big.lldp.keyvalue": texts.lldp_keyvalue,
     "big.minigraph.xml": texts.minigraph,
     "big.config_db.json": texts.sonic,
+    "big.appl_db.json": texts.sonic_dump,
 }
 
 OBSERVATIONS: dict[str, tuple[Write, str]] = {  # and how the scenario goes on behind the file

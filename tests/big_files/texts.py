@@ -162,6 +162,17 @@ def sonic_profiles(count: int) -> str:
     return json.dumps(tables)
 
 
+def sonic_dump(count: int) -> str:
+    keys = {f"PORT_TABLE:Ethernet{n}": _row({"speed": "400000", "alias": f"Eth1/{n}"}) for n in range(count)}
+    heard = {"lldp_rem_port_id": "eth0", "lldp_rem_port_id_subtype": "5", "lldp_rem_sys_cap_enabled": "00 80"}
+    keys |= {f"LLDP_ENTRY_TABLE:Ethernet{n}": _row({**heard, "lldp_rem_sys_name": f"Server{n}"}) for n in range(count)}
+    return json.dumps({"LLDP_LOC_CHASSIS": _row({"lldp_loc_sys_name": "tor1"}), **keys})
+
+
+def _row(value: dict[str, str]) -> dict[str, object]:
+    return {"type": "hash", "ttl": -0.001, "value": value}
+
+
 def aicb(count: int) -> str:
     head = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
     row = "attention_column_{0:0200}\t-1\t1000\tALLGATHER\t8192\t1000\tREDUCESCATTER\t4096\t1000\tNONE\t0\t100\n"

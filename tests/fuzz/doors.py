@@ -32,6 +32,8 @@ GOLDEN_FABRICS = (
         "leaf1.config_db.json",
         "subnet.ibnetdiscover",
         "leaf1.lldp.json",
+        "leaf1.appl_db.json",
+        "spine1.redis.json",
         "pod.switches.txt",
         "spine1.eos.txt",
         "leaf1.keyvalue.txt",

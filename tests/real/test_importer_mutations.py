@@ -43,6 +43,7 @@ SAMPLES: Mapping[str, tuple[str, ...]] = {
     "infragraph": ("lab.infragraph.yaml",),
     "lldp": ("pod.lldp.output", "pod.switches.txt", "spine1.eos.txt", "leaf1.keyvalue.txt"),
     "minigraph": ("tor1.minigraph.xml",),
+    "sonic-dump": ("leaf1.appl_db.json", "spine1.redis.json"),
 }
 
 

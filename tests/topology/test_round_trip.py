@@ -28,6 +28,7 @@ SAMPLES: Mapping[str, tuple[str, ...]] = {  # of each format; those of our own a
     "ibnetdiscover": ("subnet.ibnetdiscover",),
     "lldp": ("pod.lldp.output", "leaf1.lldp.json", "node1.lldp.json", "pod.switches.txt"),
     "minigraph": ("tor1.minigraph.xml", "leaf1.minigraph.xml"),
+    "sonic-dump": ("leaf1.appl_db.json", "spine1.redis.json"),
     "sonic": ("tor1.config_db.json", "leaf1.config_db.json"),
 }
 

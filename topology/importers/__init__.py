@@ -26,6 +26,7 @@ from fabrictune.topology.importers.infragraph import is_infragraph, load_infragr
 from fabrictune.topology.importers.lldp import is_lldp, load_lldp
 from fabrictune.topology.importers.minigraph import is_minigraph, load_minigraph
 from fabrictune.topology.importers.sonic import is_sonic, load_sonic
+from fabrictune.topology.importers.sonic_dump import is_sonic_dump, load_sonic_dump
 from fabrictune.topology.importers.unread import UNREAD_TOPOLOGIES
 
 
@@ -68,6 +69,11 @@ _OWN = {  # the first that recognises every file reads them
     ),
     "minigraph": Importer(
         summary="SONiC minigraph.xml, one file a switch", recognises=is_minigraph, load=load_minigraph
+    ),
+    "sonic-dump": Importer(  # before configurations, which go by any table in capitals
+        summary="SONiC's databases: redis dumps and archives of techsupport, one a switch",
+        recognises=is_sonic_dump,
+        load=load_sonic_dump,
     ),
     "sonic": Importer(summary="SONiC config_db.json, one file a switch", recognises=is_sonic, load=load_sonic),
 }

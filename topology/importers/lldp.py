@@ -43,7 +43,7 @@ _HEAD = re.compile(
     rb"|\A-+\r?\nLLDP neighbors:"
 )
 _MANAGEMENT = re.compile(r"(mgmt|management|ma|fxp|me|vme|oob|bmc)[\d/.]*|em0", re.IGNORECASE)
-_LINUX_NIC = re.compile(r"(eth|en[opsxP]|ib|hsn|rdma)\w*")
+LINUX_NIC = re.compile(r"(eth|en[opsxP]|ib|hsn|rdma)\w*")
 
 
 def is_lldp(path: Path) -> bool:
@@ -230,7 +230,7 @@ def _management(ends: Iterable[End], cabling: Cabling) -> set[End]:
 
 
 def _has_linux_names(ports: Iterable[str]) -> bool:
-    return all(_LINUX_NIC.fullmatch(port) for port in ports)
+    return all(LINUX_NIC.fullmatch(port) for port in ports)
 
 
 def _add_nodes(

@@ -26,6 +26,7 @@ from typing import TypeGuard
 
 from fabrictune.foundation.documents import Key, load_json
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name
+from fabrictune.foundation.records import Confidence
 from fabrictune.foundation.units import parse_length_mm
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
@@ -59,8 +60,19 @@ def is_sonic(path: Path) -> bool:
 
 def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the configurations of one or several switches; raises InputError with every mistake in them."""
-    cabling = Cabling("sonic")
-    switches = [_Switch(tables, cabling) for path in paths for tables in tables_in(load_json(path))]
+    sources = [tables for path in paths for tables in tables_in(load_json(path))]
+    return fabric_of_tables(sources, Cabling("sonic"), default_rate_bps=default_rate_bps)
+
+
+def fabric_of_tables(
+    sources: Sequence[SonicTables],
+    cabling: Cabling,
+    *,
+    default_rate_bps: int = DEFAULT_RATE_BPS,
+    confidence: Confidence = Confidence.CONFIGURED,
+) -> Fabric:
+    """Return the fabric of the tables of switches, or of their ASICs; raises InputError with every mistake in them."""
+    switches = [_Switch(tables, cabling) for tables in sources]
     of_name: dict[str, list[_Switch]] = {}
     for switch in switches:
         _add_switch(cabling, switch, of_name.setdefault(switch.name, []))
@@ -72,6 +84,7 @@ def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BP
         _adjacencies(cabling, of_name),
         reporters=of_name.keys(),
         default_rate_bps=default_rate_bps,
+        confidence=confidence,
     )
     return cabling.finish()
 

@@ -61,7 +61,7 @@ def import_files(
 
     \b
     Formats: fabrictune, infragraph, containerlab, csv, graphml, hpcc, htsim,
-             ibnetdiscover, lldp, minigraph, sonic
+             ibnetdiscover, lldp, minigraph, sonic-dump, sonic
 
     \b
     Example:
