@@ -1,4 +1,4 @@
-"""What PyTorch's profiler notes beside a collective's kernel."""
+"""What PyTorch's profiler notes beside a collective's kernel, and its observer at the call."""
 
 ALL_REDUCE_OF_TWO = {
     "Collective name": "allreduce",
@@ -8,4 +8,14 @@ ALL_REDUCE_OF_TWO = {
     "dtype": "Float",
     "Process Group Name": "0",
     "Process Group Ranks": "[0, 1]",
+}
+COLLECTIVE_OF_TWO = {
+    "collective_name": "allreduce",
+    "dtype": "Float",
+    "in_msg_nelems": 1024,
+    "out_msg_nelems": 1024,
+    "global_rank_start": 0,
+    "global_rank_stride": 1,
+    "pg_size": 2,
+    "pg_name": "0",
 }

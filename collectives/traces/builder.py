@@ -87,8 +87,10 @@ class TraceBuilder:
         self._tags: list[str] = []
         self._offset = array("q", [0])
         self._wait = array("q")
-        self._number_of: dict[tuple[int, ...], int] = {}
-        self._known: dict[int, tuple[tuple[int, ...], int]] = {}  # a group's identity -> group, kept alive, and number
+        self._number_of: dict[tuple[tuple[int, ...], int], int] = {}  # of a group and its label
+        self._known: dict[
+            tuple[int, int], tuple[tuple[int, ...], int]
+        ] = {}  # by identity: group, kept alive, and number
 
     def __len__(self) -> int:
         return len(self._axes)
@@ -96,7 +98,7 @@ class TraceBuilder:
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The groups so far, by number."""
-        return tuple(self._number_of)
+        return tuple(group for group, _ in self._number_of)
 
     def add(self, row: TraceRow) -> None:
         """Add a row."""
@@ -151,15 +153,17 @@ class TraceBuilder:
         group_R: IntArray,
         tags: Sequence[str],
         waits: Dependencies,
+        labels: Sequence[int] | None = None,
     ) -> None:
         """Add a rank's requests by their columns; `waits` are rows of the trace, `group_R` the group of each request.
 
-        Columns are operation, peer, bytes and the work before.
+        Columns are operation, peer, bytes and the work before. Groups of the same ranks with other labels are apart.
         """
+        labels = labels or (0,) * len(groups)
         used, first, place_R = np.unique(group_R, return_index=True, return_inverse=True)
         number_of_used = np.zeros(len(used), np.int64)
         for place in np.argsort(first).tolist():  # in the order in which the requests first name them
-            number_of_used[place] = self._group_number(groups[used[place]])
+            number_of_used[place] = self._group_number(groups[used[place]], labels[used[place]])
         unknown_R = np.full(len(group_R), UNKNOWN, np.int64)
         rest = {"rank": np.full(len(group_R), rank, np.int64), "group": number_of_used[place_R.ravel()]}
         for name, column in {**columns, **rest, "issue_ps": unknown_R, "complete_ps": unknown_R}.items():
@@ -204,11 +208,12 @@ class TraceBuilder:
             notes=tuple(notes),
         )
 
-    def _group_number(self, group: tuple[int, ...]) -> int:
+    def _group_number(self, group: tuple[int, ...], label: int = 0) -> int:
         """Return the number of a group; its ranks are hashed once for each object, not for each row."""
-        known = self._known.get(id(group))
+        known = self._known.get((id(group), label))
         if known is None:
-            known = self._known[id(group)] = group, self._number_of.setdefault(group, len(self._number_of))
+            number = self._number_of.setdefault((group, label), len(self._number_of))
+            known = self._known[id(group), label] = group, number
         return known[1]
 
 

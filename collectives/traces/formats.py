@@ -9,6 +9,7 @@ from fabrictune.collectives.traces.aicb_csv import is_aicb_csv, read_aicb_csv
 from fabrictune.collectives.traces.chakra import is_chakra, read_chakra
 from fabrictune.collectives.traces.execution_trace import is_execution_trace, read_execution_trace
 from fabrictune.collectives.traces.flight_recorder import is_flight_recorder, read_flight_recorder
+from fabrictune.collectives.traces.goal import is_goal, read_goal
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.collectives.traces.unread import UNREAD_TRACES
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -57,6 +58,11 @@ TRACE_FORMATS: Mapping[str, TraceFormat] = {  # the first that recognises every 
         summary="dumps of PyTorch's flight recorder (NAME_RANK, JSON or pickle), one a rank or some",
         recognises=is_flight_recorder,
         read=lambda paths, num_ranks, group_size: read_flight_recorder(paths),
+    ),
+    "goal": TraceFormat(
+        summary="schedules in GOAL, of LogGOPSim and ATLAHS, as text",
+        recognises=is_goal,
+        read=lambda paths, num_ranks, group_size: read_goal(_the_only(paths)),
     ),
     "aicb": TraceFormat(
         summary="workload text of AICB, SimAI and ASTRA-sim 1.0",

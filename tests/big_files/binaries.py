@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 import shutil
 import struct
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from fabrictune.foundation.flows import ObservedFlows
 from fabrictune.foundation.tables import read_table, write_table
 from fabrictune.foundation.traces import CommTrace, Dependencies, Operation
 from fabrictune.topology.draft import FIRST_IPV4
-from tests.big_files.texts import profile
+from tests.big_files.texts import profile, recorded
 
 PACKED_EVENTS = 20_000  # of a profile, again and again
 NUM_PAIRS = 4096  # of queue pairs in a capture
@@ -91,6 +92,11 @@ def well_packed_profile(path: Path, count: int) -> None:
         for number in range(-(-25 * count // PACKED_EVENTS)):
             file.write((b",\n" if number else b"") + block)
         file.write(b"]}\n")
+
+
+def pickled_recorder(count: int) -> bytes:
+    """Return a dump of the flight recorder as PyTorch writes it by default."""
+    return pickle.dumps(recorded(count), protocol=2)
 
 
 def flows(path: Path, count: int) -> None:

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from tests.profile_events import ALL_REDUCE_OF_TWO
+from tests.profile_events import ALL_REDUCE_OF_TWO, COLLECTIVE_OF_TWO
 
 CABLE = "node{0},server,mlx5_{1},leaf{2},leaf,Ethernet{3},400G\n"
 
@@ -196,6 +197,48 @@ def profile(count: int, one_in: int = 10) -> str:
 
     head = '{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": ['
     return f"{head}\n{_rows(count, event, ',' + chr(10))}]}}\n"
+
+
+def execution_trace(count: int) -> str:
+    """What PyTorch's observer writes for one rank: of ten nodes one is a collective."""
+
+    def node(n: int) -> str:
+        name, described = ("aten::mul", {}) if n % 10 else ("record_param_comms", COLLECTIVE_OF_TWO)
+        attributes = [{"name": key, "type": "string", "value": value} for key, value in described.items()]
+        return json.dumps({"id": n, "name": name, "ctrl_deps": 1, "inputs": {"values": []}, "attrs": attributes})
+
+    head = '{"schema": "1.1.1-chakra.0.0.4", "pid": 7, "time": "2026-11-23", "nodes": ['
+    return f"{head}\n{_rows(count, node, ',' + chr(10))}]}}\n"
+
+
+def recorded(count: int) -> dict[str, Any]:
+    """What PyTorch's flight recorder knows of one rank: all-reduces of two ranks."""
+    entries = [
+        {
+            "record_id": number,
+            "process_group": ["0", "default_pg"],
+            "collective_seq_id": number,
+            "profiling_name": "nccl:all_reduce",
+            "time_created_ns": 1_795_452_338_542_168_522 + 1000 * number,
+            "input_sizes": [[1024]],
+            "input_dtypes": ["Float"],
+            "output_sizes": [[1024]],
+            "state": "completed",
+        }
+        for number in range(count)
+    ]
+    return {"version": "2.10", "pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": entries}
+
+
+def flight_recorder(count: int) -> str:
+    return json.dumps(recorded(count))
+
+
+def goal(count: int) -> str:
+    """A schedule of two ranks, of which one sends as many messages to the other."""
+    sent = _rows(count, lambda n: f"l{n}: send 1000b to 1 tag {n % 7}\n")
+    received = _rows(count, lambda n: f"l{n}: recv 1000b from 0 tag {n % 7}\n")
+    return f"num_ranks 2\nrank 0 {{\n{sent}}}\nrank 1 {{\n{received}}}\n"
 
 
 def nccl_tests_text(count: int) -> str:

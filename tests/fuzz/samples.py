@@ -8,6 +8,7 @@ from fabrictune.cli.main import run
 from fabrictune.foundation.growing_tables import append_row
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.run_tables.catalog import TABLES
+from tests.big_files import binaries, texts
 from tests.kills.inputs import Inputs, make_inputs
 from tests.profile_events import ALL_REDUCE_OF_TWO
 
@@ -42,10 +43,20 @@ def make_samples(folder: Path) -> Samples:
     growing = folder / "growing"
     _write_growing(growing)
     profile.write_text(json.dumps(_profile()))
+    host_trace, dump, pickled, schedule = (folder / name for name in ("et_0.json", "dump_0", "pickled_0", "ring.goal"))
+    host_trace.write_text(texts.execution_trace(20))
+    dump.write_text(texts.flight_recorder(3))
+    pickled.write_bytes(binaries.pickled_recorder(3))
+    schedule.write_text(texts.goal(5))
     nic.write_text(NIC)
     rules.write_text(RULES)
     return Samples(
-        inputs=inputs, traces=(trace, chakra, profile), nic=nic, rules=rules, measured=measured, growing=growing
+        inputs=inputs,
+        traces=(trace, chakra, profile, host_trace, dump, pickled, schedule),
+        nic=nic,
+        rules=rules,
+        measured=measured,
+        growing=growing,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabrictune.collectives.traces import chakra_nodes, chakra_order
+from fabrictune.collectives.traces import chakra_nodes, request_graph
 from fabrictune.collectives.traces.chakra import GROUPS_FILE, read_chakra
 from fabrictune.collectives.traces.chakra_schema import GlobalMetadata, Node, NodeType
 from fabrictune.collectives.traces.chakra_writing import write_chakra
@@ -193,7 +193,7 @@ def test_more_nodes_than_can_be_used_are_refused(tmp_path: Path, monkeypatch: py
 
 def test_more_waits_than_can_be_used_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where ways meet, all requests before are waited for: a chain of works that each join one more is quadratic."""
-    monkeypatch.setattr(chakra_order, "MAX_JOINED", 8)
+    monkeypatch.setattr(request_graph, "MAX_JOINED", 8)
     joins = [node for n in range(1, 10, 2) for node in (collective(n), work(n + 1, 1, n, max(n - 1, 1)))]
     with pytest.raises(TraceError, match="node 8: more than 8 waits where ways meet, up to here"):
         read_chakra([save(tmp_path / "x.0.et", *joins)])
