@@ -38,6 +38,12 @@ def test_its_commands_run_and_print_what_it_shows(
     simulated = RunRecord.read(Path("runs/planned"))
     makespan_ps = simulated.tables["transfers"]["finish_ps"].max()
     assert planned["step_ps"] <= makespan_ps < 1.1 * planned["step_ps"]
+    parts = RunRecord.read(Path("runs/tiny-plan")).tables["step_parts"]
+    part_ps = dict(zip(parts["part"].tolist(), parts["duration_ps"].tolist(), strict=True))
+    replayed = simulated.tables["replayed_steps"]
+    assert replayed["duration_ps"].tolist() == [makespan_ps]
+    work_ps = part_ps["products"] + part_ps["memory traffic"] + part_ps["bubble"]
+    assert replayed["work_alone_ps"].tolist() == [work_ps]
 
 
 def test_its_other_commands_name_what_there_is() -> None:

@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Trained three times, climbed, shown and drawn: a record of each, and a page of them."""
+    """Trained three times, climbed, shown, drawn and replayed: a record of each, and a page of them."""
     (recipe,) = blocks("yaml")
     (tmp_path / "mine.yaml").write_text(recipe)
     (tmp_path / "corpus.txt").write_text(CORPUS)
@@ -35,7 +35,7 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
         assert run(words) == 0, capfd.readouterr().err
     kinds = {path.name: RunRecord.read(path).kind for path in (tmp_path / "runs").iterdir() if path.is_dir()}
     trained = dict.fromkeys(("tiny", "mine", "without"), "train run")
-    assert kinds == {**trained, "ablation": "train ablate"}
+    assert kinds == {**trained, "ablation": "train ablate", "mine-on-fabric": "sim run"}
     assert RunRecord.read(tmp_path / "runs" / "mine").run["data_state"]["place"] == 24, "as the page sets it"
     assert 'id="training"' in (tmp_path / "runs" / "page.html").read_text()
 
