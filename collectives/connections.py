@@ -55,13 +55,13 @@ def connect(trace: CommTrace, host_R: IntArray, parts: Iterable[tuple[Batch, Edg
         destination_K=key_K % num_ranks,
         bytes_K=bytes_K,
         connection_CE=tuple(
-            _filled(crosses_CE, connection[begin:end])
+            filled(crosses_CE, connection[begin:end])
             for crosses_CE, begin, end in zip(placed, ends, ends[1:], strict=False)
         ),
     )
 
 
-def _filled(is_set: BoolArray, values: IntArray) -> IntArray:
+def filled(is_set: BoolArray, values: IntArray) -> IntArray:
     """Return the values where they belong, and UNKNOWN elsewhere."""
     filled = np.full(is_set.shape, UNKNOWN, np.int64)
     filled[is_set] = values

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fabrictune.collectives.connections import cut, ranges_of, take_turns
+from fabrictune.collectives.connections import cut, filled, ranges_of, take_turns
 from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.collectives.expert_messages import Message
 from fabrictune.collectives.plans import refuse_too_many
 from fabrictune.collectives.rails import exit_ranks, rail_note
-from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
@@ -47,13 +47,13 @@ def put_on_wires(
     key_K, connection = np.unique((source_N * num_ranks + destination_N)[crosses_N], return_inverse=True)
     source_K, destination_K = np.divmod(key_K, num_ranks)
     exit_K = exit_ranks(placement, source_K, destination_K, pxn=options.pxn)
-    exit_N = _spread(crosses_N, exit_K[connection])
+    exit_N = filled(crosses_N, exit_K[connection])
     is_relayed_N = crosses_N & (exit_N != source_N)
     traffic = TrafficTrace(
         source_N=np.where(crosses_N, placement.nic_R[exit_N], source_N),
         destination_N=np.where(crosses_N, placement.nic_R[destination_N], destination_N),
         medium_N=np.where(crosses_N, Medium.FABRIC, np.where(moves_N, Medium.NVLINK, Medium.NONE)),
-        qp_N=_spread(crosses_N, connection),
+        qp_N=filled(crosses_N, connection),
         bytes_N=rows.bytes_N,
         start_ps_N=np.zeros_like(source_N),
         delay_ps_N=rows.delay_ps_N,
@@ -94,13 +94,6 @@ def as_flows(queue_pairs: QueuePairs, traffic: TrafficTrace) -> TrafficTrace:
         dependencies=Dependencies.none(num_qps),
         notes=traffic.notes,
     )
-
-
-def _spread(is_set_N: BoolArray, values: IntArray) -> IntArray:
-    """Return the values where they belong, and UNKNOWN elsewhere."""
-    spread_N = np.full(is_set_N.shape, UNKNOWN, np.int64)
-    spread_N[is_set_N] = values
-    return spread_N
 
 
 def _slices(groups: Sequence[tuple[Sequence[int], Sequence[Message]]]) -> _Rows:

@@ -29,6 +29,8 @@ from fabrictune.topology.placement import Placement
 
 MAX_TOKENS = 2**24  # of a rank
 MAX_SKEW = 10.0
+MAX_MESSAGES = 4_000_000  # of all groups, before they are cut, at some 500 bytes each
+MAX_SCORES = 2**34  # drawn, at some 40 million a second
 
 TokenType = Literal["fp8", "bf16", "fp32"]
 
@@ -58,11 +60,11 @@ class MoeSpec(JobSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        mistakes = list(self._mistakes())
+        mistakes = [*self._out_of_range(), *self._undivided(), *self._contradictions()] or [*self._too_large()]
         if mistakes:
             raise InputError(*mistakes)
 
-    def _mistakes(self) -> Iterator[Mistake]:
+    def _out_of_range(self) -> Iterator[Mistake]:
         for where, value, is_right, allowed in (
             ("num_tokens", self.num_tokens, 1 <= self.num_tokens <= MAX_TOKENS, f"1 to {MAX_TOKENS}"),
             ("width", self.width, 1 <= self.width <= MAX_TOKENS, f"1 to {MAX_TOKENS}"),
@@ -71,6 +73,8 @@ class MoeSpec(JobSpec):
         ):
             if not is_right:
                 yield Mistake(where=where, found=f"{value}", allowed=allowed)
+
+    def _undivided(self) -> Iterator[Mistake]:
         ep = self.layout.ep
         if ep < 2:
             next_step = "set layout.ep to the ranks that share the experts"
@@ -78,11 +82,24 @@ class MoeSpec(JobSpec):
         elif self.experts.num_experts % ep:
             found, allowed = f"{self.experts.num_experts}", f"a multiple of ep {ep}"
             yield Mistake(where="experts.num_experts", found=found, allowed=allowed)
+
+    def _contradictions(self) -> Iterator[Mistake]:
         if self.skew and self.loads is not None:
             yield Mistake(where="skew", found=f"{self.skew:g} beside loads", allowed="one of the two")
         if self.routing == "expected" and (self.skew or self.loads is not None):
             found, allowed = "expected, of experts that are not alike", "drawn, or neither skew nor loads"
             yield Mistake(where="routing", found=found, allowed=allowed)
+
+    def _too_large(self) -> Iterator[Mistake]:
+        num_ranks, experts = self.layout.world_size, self.experts.num_experts
+        num_messages = num_ranks * self.layout.ep * (2 if self.phase == "both" else 1)
+        if num_messages > MAX_MESSAGES:
+            found, next_step = f"{num_messages:,} messages between ranks", "lower ep or the other degrees"
+            yield Mistake(where="layout", found=found, allowed=f"{MAX_MESSAGES:,}", next_step=next_step)
+        elif self.routing == "drawn" and num_ranks * self.num_tokens * experts > MAX_SCORES:
+            found = f"{num_ranks * self.num_tokens:,} tokens of {experts} experts to draw"
+            allowed, next_step = f"{MAX_SCORES // experts:,}", "take fewer, or set routing: expected"
+            yield Mistake(where="num_tokens", found=found, allowed=allowed, next_step=next_step)
 
 
 def make_moe(spec: MoeSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:

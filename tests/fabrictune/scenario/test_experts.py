@@ -151,6 +151,16 @@ def test_mistakes_name_their_keys() -> None:
     assert "did you mean 'num_choices'" in refused(text().replace("num_choices", "top_k"))
 
 
+def test_what_would_take_all_memory_or_hours_is_refused() -> None:
+    """2,048 ranks that all exchange with one another both ways, and 16 million tokens on each of 16 ranks."""
+    message = refused(text(layout="dp: 2048, ep: 2048").replace("num_experts: 32", "num_experts: 2048"))
+    assert "traffic.layout: 8,388,608 messages between ranks\n  allowed: 4,000,000" in message
+    many = text().replace("num_tokens: 100", "num_tokens: 16000000").replace("num_experts: 32", "num_experts: 128")
+    message = refused(many)
+    assert "traffic.num_tokens: 256,000,000 tokens of 128 experts to draw\n  allowed: 134,217,728\n" in message
+    assert "set routing: expected" in message
+
+
 def test_nodes_need_equal_hosts() -> None:
     """Eight ranks on hosts of three GPUs."""
     message = refused(text("deduplication: node\n  gpus_per_host: 3", layout="dp: 8, ep: 8"))
