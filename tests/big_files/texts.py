@@ -369,6 +369,22 @@ def nic_counters(count: int) -> str:
     return "# ethtool -S eth2\nNIC statistics:\n" + "".join(rows)
 
 
+def ib_ports(count: int) -> str:
+    line = "CA {0:5} 1 0x{1:016x} 4x HDR - SW 1 {2} 0x{3:016x} ( 'node{0} mlx5_0' - 'leaf{3}' )\n"
+    return "".join(line.format(n, 2**40 + n, n % 200 + 1, n // 200 + 1) for n in range(count))
+
+
+def ib_link_info(count: int) -> str:
+    state = "==( 4X 53.125 Gbps Active/  LinkUp)==>"
+    line = '0x{1:016x} "node{0} mlx5_0" {0} 1[  ] {4} 0x{3:016x} 1 {2}[  ] "leaf{3}" ( )\n'
+    return "".join(line.format(n, 2**40 + n, n % 200 + 1, n // 200 + 1, state) for n in range(count))
+
+
+def ibsim(count: int) -> str:
+    ports = "".join(f'[{n % 200 + 1}] "node{n}"[1]\n' if n % 200 else f'Switch 256 "leaf{n}"\n' for n in range(count))
+    return ports + "".join(f'Hca 1 "node{n}"\n' for n in range(count))
+
+
 def lldp_switch_table(count: int) -> str:
     head = "Port          Neighbor Device ID       Neighbor Port ID    TTL\n"
     return head + "".join(f"Et{n:<12}server{n:<19}eth0                120\n" for n in range(count))

@@ -40,6 +40,7 @@ REAL_FILES: Mapping[str, tuple[str, ...]] = {
 SAMPLES: Mapping[str, tuple[str, ...]] = {
     "csv": ("lab.cabling.csv",),
     "hpcc": ("servers.simai.txt",),
+    "ibnetdiscover": (*("subnet.ports.txt", "subnet.iblinkinfo.txt", "subnet.iblinkinfo-l.txt", "lab.ibsim.txt"),),
     "infragraph": ("lab.infragraph.yaml",),
     "lldp": ("pod.lldp.output", "pod.switches.txt", "spine1.eos.txt", "leaf1.keyvalue.txt"),
     "minigraph": ("tor1.minigraph.xml",),

@@ -107,7 +107,7 @@ def test_text_without_a_node_is_refused(tmp_path: Path) -> None:
 
 def test_the_number_of_records_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of nothing but short port lines ends at the line that is one too many."""
-    monkeypatch.setattr("fabrictune.topology.importers.ibnetdiscover.MAX_RECORDS", 2)
+    monkeypatch.setattr("fabrictune.topology.importers.ib_subnet.MAX_RECORDS", 2)
     with pytest.raises(
         InputError, match="txt:3: more nodes and ports than can be used\n  allowed: 2 of both\n  next: give a part"
     ):

@@ -62,7 +62,9 @@ _OWN = {  # the first that recognises every file reads them
     "hpcc": Importer(summary="HPCC or SimAI topology text", recognises=is_hpcc, load=load_hpcc),
     "htsim": Importer(summary="htsim tree topology (*.topo)", recognises=is_htsim, load=load_htsim),
     "ibnetdiscover": Importer(
-        summary="ibnetdiscover's text of an InfiniBand subnet", recognises=is_ibnetdiscover, load=load_ibnetdiscover
+        summary="InfiniBand subnet: ibnetdiscover (also -p), iblinkinfo, nets of ibsim",
+        recognises=is_ibnetdiscover,
+        load=load_ibnetdiscover,
     ),
     "lldp": Importer(
         summary="LLDP tables of lldpctl or of a switch, one file a device", recognises=is_lldp, load=load_lldp

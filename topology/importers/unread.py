@@ -1,7 +1,6 @@
 """What people give as a topology and no importer reads, with the next step for each.
 
-Source: rdma-core, infiniband-diags (ibnetdiscover.c, iblinkinfo.c) and ibsim (net-examples); NCCL,
-src/graph/xml.cc; netlab, topology reference; Keysight/infragraph.
+Source: rdma-core, infiniband-diags; NCCL, src/graph/xml.cc; netlab, topology reference; Keysight/infragraph.
 """
 
 import re
@@ -17,20 +16,9 @@ def _format(pattern: bytes, what: str, next_step: str) -> UnreadFormat:
 
 UNREAD_TOPOLOGIES = (
     _format(
-        rb"^(?:SW|CA|RT|\?\?)\s{1,9}\d+\s{1,9}\d+ 0x[0-9a-fA-F]{16} ",
-        "the list of ports of `ibnetdiscover -p`",
-        "give the output of `ibnetdiscover` without -p",
-    ),
-    _format(
         rb"^(?:Switch|Ca|Router)\s{1,9}: 0x[0-9a-fA-F]{16} ports ",
         "a list of nodes without links (ibnetdiscover -l, ibswitches, ibhosts)",
         "give the output of `ibnetdiscover` without options",
-    ),
-    _format(rb"==\([^\n]{0,80}\)==>", "the output of iblinkinfo", "give the output of `ibnetdiscover`"),
-    _format(
-        rb'^(?:Switch|Hca|Ca)\s{1,9}\d+\s{1,9}"(?![SHR]-[0-9a-fA-F]{1,16}")',
-        "a net file of ibsim, whose nodes have no GUIDs",
-        "run ibsim with it, and give the output of `ibnetdiscover` on it",
     ),
     _format(
         rb"^START_(?:NODES|LINKS|CABLE_INFO)\b|^\{ (?:SW|CA)[ -]Ports:",
