@@ -45,6 +45,7 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         unset=_ruled(module, settings, is_set=False),
         chosen=_ruled(module, settings, is_set=True),
         marking=getattr(module, "MARKING", RED),
+        variant=getattr(module, "VARIANT", ""),
     )
 
 

@@ -30,6 +30,8 @@ PS_PER_SECOND = 1e12
 
 _FLUID_MODEL = "Zhu et al., ECN or Delay, CoNEXT 2016, equations 2 to 4, which keep their form"
 
+VARIANT = "the paper's of 2015; NICs run another form, dcqcn_firmware"
+
 PARAMETERS = (
     Parameter(
         name="alpha_gain",

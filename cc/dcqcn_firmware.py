@@ -24,6 +24,8 @@ RATE_TIMER = 0
 CUT_TIMER = 1
 ONE = 1024.0  # of the firmware's fractions of ten bits
 
+VARIANT = "that of ConnectX firmware; the paper's of 2015 is dcqcn"
+
 PARAMETERS = (
     Parameter(
         name="dce_tcp_g",

@@ -39,6 +39,11 @@ def far_settings_note(law: CompiledLaw, link: Link) -> str:
     return f"law {law.name}: {'; '.join(far)}" if far else ""
 
 
+def variant_note(law: CompiledLaw) -> str:
+    """Return which form of its algorithm the law is; "" where there is one."""
+    return f"law {law.name}: {law.variant}" if law.variant else ""
+
+
 def fitting_note(law: CompiledLaw) -> str:
     """Return which values were derived, and how; "" where none was."""
     if not law.derived:

@@ -24,6 +24,7 @@ A module that is a law defines:
 - `on_send(params, flow, now_ps, sent_bytes)`: a packet left with so much payload, first or repeated
 - `on_trim(params, flow, now_ps, trimmed_bytes, rtt_ps, is_last_hop)`: a switch cut this payload off a packet, at the
   last hop or before; the round trip of the rest. A law without it hears `on_nack`
+- `VARIANT`: which form of its algorithm it is, where others go by the same name; tables and notes say it
 - `MARKING`: a `MarkingRule`, if switches are to mark for it otherwise than for DCQCN
 - `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE, the
   NIC's own port first); without it the engine collects none and passes an array it must not read.
@@ -157,6 +158,7 @@ class CompiledLaw:
     chosen: tuple[Parameter, ...] = ()  # those with a rule that are set
     derived: Mapping[str, str] = field(default_factory=dict)  # parameter -> the rule that gave its value, with source
     marking: MarkingRule = RED  # how switches mark for it
+    variant: str = ""  # which form of its algorithm it is, where there are several
     file_sha256: str = ""  # of a law in a file of the user's
 
     def failed_place(self, status: int) -> Place | None:

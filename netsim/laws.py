@@ -12,4 +12,5 @@ def describe_law(law: CompiledLaw) -> dict[str, Any]:
         "source": law.source,
         "parameters": {name: law.params[name].item() for name in law.params.dtype.names or ()},
         "derived": dict(law.derived),
+        **({"variant": law.variant} if law.variant else {}),
     }

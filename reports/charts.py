@@ -41,5 +41,7 @@ class PointChart:
     x_3P: FloatArray  # value, low and high of each point
     y_3P: FloatArray
     is_highlighted_P: BoolArray
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # shown on request
+    numbers: tuple[str, ...]  # shown beside the point; one point has those of all that lie with it, these have ""
+    key: tuple[str, ...]  # what each number is, from 1 on: "swift, 50 KB"
     caption: str

@@ -23,7 +23,7 @@ from fabrictune.reports.pair_map import RDMA_TRANSFERS, PairMap, pair_maps
 from fabrictune.reports.record_view import SAMPLES, Run
 from fabrictune.reports.selection import Selection
 from fabrictune.reports.startup import COSTS, STORMS, storm_chart
-from fabrictune.reports.sweeps import OBJECTIVES, POINTS, sweep_chart
+from fabrictune.reports.sweeps import OBJECTIVES, POINTS, sweep_charts
 from fabrictune.reports.training import TRAINING, loss_chart
 
 if TYPE_CHECKING:
@@ -61,12 +61,18 @@ def link_loads(records: Records, labels: Sequence[str] = ()) -> "Figure":
 
 
 def sweep(record: RunRecord) -> "Figure":
-    """Return the points of a sweep at its first two objectives, the Pareto front in colour. Raises RecordError."""
+    """Return the points of a sweep at each objective over the first, with the Pareto front in colour and named.
+
+    Raises RecordError.
+    """
     ((run, points),) = _tables(record, (), POINTS, "points of a sweep")
     ((_, objectives),) = _tables(record, (), OBJECTIVES, "points of a sweep")
-    figure, (axes,) = rendering.new_figure()
-    rendering.draw_points(axes, chart := sweep_chart(run.label, points, objectives))
-    axes.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
+    charts = sweep_charts(run.label, points, objectives)
+    figure, axes = rendering.new_figure(len(charts))
+    for each, chart in zip(axes, charts, strict=True):
+        rendering.draw_points(each, chart)
+    rendering.draw_number_key(axes[-1], charts[-1])
+    axes[0].set_title(charts[0].caption, fontsize=rendering.FONT_POINTS, wrap=True)
     return figure
 
 

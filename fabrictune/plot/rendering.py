@@ -73,7 +73,7 @@ def draw_lines(axes: "Axes", chart: LineChart) -> None:
 
 
 def draw_points(axes: "Axes", chart: PointChart) -> None:
-    """Draw points with their intervals, the highlighted ones in colour."""
+    """Draw points with their intervals and numbers, the highlighted ones in colour."""
     across, up = _set_scales(axes, chart.across, chart.up)
     x_3P, y_3P = chart.x_3P / across.per_unit, chart.y_3P / up.per_unit
     for is_chosen_P, style in ((~chart.is_highlighted_P, "C7o"), (chart.is_highlighted_P, "C0o")):
@@ -87,6 +87,29 @@ def draw_points(axes: "Axes", chart: PointChart) -> None:
             markersize=3,
             elinewidth=0.6,
         )
+    for x, y, numbers in zip(x_3P[0].tolist(), y_3P[0].tolist(), chart.numbers, strict=True):
+        axes.annotate(numbers, (x, y), xytext=(4, -2), textcoords="offset points", fontsize=FONT_POINTS - 2)
+
+
+def draw_number_key(axes: "Axes", chart: PointChart) -> None:
+    """Write below the plot what each number beside a point is."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure), "axes of new_figure"
+    figure.set_figheight(figure.get_figheight() + KEY_ROW_INCHES * -(-len(chart.key) // 2))
+    axes.legend(
+        [Line2D([], [], linestyle="") for _ in chart.key],
+        [f"{number} {name}" for number, name in enumerate(chart.key, 1)],
+        fontsize=FONT_POINTS - 2,
+        ncols=2,
+        handlelength=0,
+        handletextpad=0,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.3),
+        frameon=False,
+    )
 
 
 def draw_sorted_bars(axes: "Axes", load_L: FloatArray, *, title: str, top: float) -> None:

@@ -7,7 +7,7 @@ CompiledScenario, RunRecord, and a RunRecord with the broken expectations among 
 from dataclasses import dataclass
 from typing import Any
 
-from fabrictune.cc.fitting import far_settings_note, fit_law, fitting_note
+from fabrictune.cc.fitting import far_settings_note, fit_law, fitting_note, variant_note
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.link_rules import RED
 from fabrictune.netsim.config.packet import PacketConfig
@@ -87,5 +87,5 @@ def _fit(
     far = far_settings_note(law, link)
     law = fit_law(law, link)
     marking = marking_note(config, fitted, rule, link) if law.reads_marks else ""
-    notes = (fitting_note(law), far, f"law {law.name}: {marking}" if marking else "")
+    notes = (variant_note(law), fitting_note(law), far, f"law {law.name}: {marking}" if marking else "")
     return law, fitted, tuple(note for note in notes if note)

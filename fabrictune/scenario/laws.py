@@ -27,6 +27,7 @@ from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.foundation.settings.quantities import format_setting, key_of, suffix_of
 
 Defaults = Literal["link", "paper"]
+PAPER: Defaults = "paper"
 DEFAULTS_HELP = "where a parameter with a rule is not set: `link`, what the rule gives; `paper`, the paper's own number"
 
 
@@ -150,7 +151,7 @@ def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> Reso
 def _set(module: ModuleType, parameters: Any, defaults: Defaults) -> dict[str, float]:
     """Return the parameters but for those that are left to their rules."""
     given = {name: value for name, value in dataclasses.asdict(parameters).items() if value is not None}
-    papers_own = {one.name: one.default for one in module.PARAMETERS} if defaults == "paper" else {}
+    papers_own = {one.name: one.default for one in module.PARAMETERS} if defaults == PAPER else {}
     return papers_own | given
 
 

@@ -121,7 +121,7 @@ def _of_one_seed(sweep: Sweep) -> Iterator[Finding]:
         yield ONE_SEED.finding(
             entity=f"sweep {sweep.name}",
             expected="an interval for every point, from two seeds or more",
-            actual="one seed: the Pareto front and the sensitivities have no interval",
+            actual="one seed: the Pareto front and the sensitivities are unfounded",
             confidence=Confidence.CONFIGURED,
             evidence=("table objectives",),
         )

@@ -11,13 +11,14 @@ from fabrictune.foundation.records import RunRecord, describe_run, notes_of
 from fabrictune.scenario.files import load_scenario
 from fabrictune.sweeps.effect_check import probe_points, refuse_keys_without_effect
 from fabrictune.sweeps.executors import Executor
+from fabrictune.sweeps.laws import laws_of
 from fabrictune.sweeps.points import Point, PointMaker, Task
 from fabrictune.sweeps.results import Measured, result_report, result_tables
 from fabrictune.sweeps.schema import Sweep
 from fabrictune.sweeps.search import AxisValues, key_of_values, num_points, start_search
 from fabrictune.sweeps.store import SweepFolder
 
-SUMMED_UP = ("metrics", "result", "failure", "notes")  # of a run's head
+SUMMED_UP = ("metrics", "result", "failure", "notes", "law")  # of a run's head
 
 
 def run_sweep(
@@ -95,7 +96,10 @@ class _Runs:
 
 def _summed_up(record: RunRecord) -> RunRecord:
     """Return what of a run stays in memory; the whole is on disk."""
-    return RunRecord(kind=record.kind, run={key: record.run[key] for key in SUMMED_UP if key in record.run})
+    head = {key: record.run[key] for key in SUMMED_UP if key in record.run}
+    if law := head.get("law"):
+        head["law"] = {key: value for key, value in law.items() if key != "source"}
+    return RunRecord(kind=record.kind, run=head)
 
 
 def _measure(points: Sequence[Point], runs: _Runs) -> dict[str, Measured]:
@@ -150,5 +154,6 @@ def _describe(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Any]:
         "objectives": {
             objective.name: "maximise" if objective.is_maximised else "minimise" for objective in sweep.objectives
         },
+        "laws": laws_of(measured),
         "point_ids": [[task.id for task in result.point.tasks] for result in measured],
     }

@@ -38,3 +38,5 @@ def test_a_law_is_written_mended_and_compared(session: Session) -> None:
     )
     for law in ("./my_law.py", "dcqcn", "dcqcn_firmware", "swift"):
         assert f" {law} " in compared
+    assert "the paper's of 2015; NICs run another form, dcqcn_firmware" in compared
+    assert "that of ConnectX firmware; the paper's of 2015 is dcqcn" in compared

@@ -1,6 +1,7 @@
 """A sweep on the page: every point where its objectives put it, the best marked, and keys with what they explain."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ def test_points_stand_with_their_intervals_and_keys_with_their_shares() -> None:
     assert section is not None
     figure, table = section.blocks
     assert figure.caption == (
-        "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Lines: 95 % intervals over seeds."
+        "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Numbers: 1 <1>; 2 2. "
+        "Lines: 95 % intervals over seeds."
     )
     assert re.findall(r'<rect [^>]*width="(\d+)"', figure.drawing) == ["5", "10"]  # type: ignore[union-attr]
     rows = [[cell.text for cell in row] for row in figure.table.rows]  # type: ignore[union-attr]  # it has its table
@@ -75,8 +77,8 @@ def test_one_objective_is_drawn_over_the_points() -> None:
     assert ">point</text>" in page
 
 
-def test_what_is_not_drawn_is_said() -> None:
-    """One seed has no interval; of three objectives two are drawn; a point without results has no place."""
+def test_every_objective_is_drawn_over_the_first_and_what_is_not_is_said() -> None:
+    """One seed has no interval; three objectives are two drawings; a point without results has no place."""
     record = sweep()
     points, objectives = record.tables["points"], record.tables["objectives"]
     points |= {name: np.append(values, values[:1]) for name, values in points.items()}  # type: ignore[operator]
@@ -87,10 +89,58 @@ def test_what_is_not_drawn_is_said() -> None:
     objectives["low"] = objectives["high"] = objectives["value"]  # type: ignore[index]
     section = sweeps_section([open_run(record, "trial")])
     assert section is not None
-    assert section.blocks[0].caption == (
-        "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Drawn: the first two of 3 objectives. "
-        "1 point without results not drawn."
+    captions = [block.caption for block in section.blocks[:2]]
+    assert (
+        captions
+        == [
+            "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Numbers: 1 <1>; 2 2. "
+            "1 point without results not drawn."
+        ]
+        * 2
     )
+    drawings = [str(block.drawing) for block in section.blocks[:2]]  # type: ignore[union-attr]  # figures
+    assert [name in drawing for drawing in drawings for name in (">queue, MB<", ">drops")] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_point_shows_every_objective_and_its_number() -> None:
+    """On request its settings with all values; beside it a number, one label for points that lie together."""
+    section = sweeps_section([open_run(sweep(), "trial")])
+    assert section is not None
+    drawing = str(section.blocks[0].drawing)  # type: ignore[union-attr]  # a figure
+    assert "<title>k = 2: time 2 ms, queue 1 MB</title>" in drawing
+    assert re.findall(r'class="tick"[^>]*>(\d)</text>', drawing)[-2:] == ["2", "1"]
+    record = sweep()
+    objectives = record.tables["objectives"]
+    for name in ("value", "low", "high"):
+        objectives[name][2:] = objectives[name][:2]
+    section = sweeps_section([open_run(record, "trial")])
+    assert section is not None
+    assert ">1 2</text>" in str(section.blocks[0].drawing)  # type: ignore[union-attr]
+
+
+def test_a_front_of_one_seed_is_said_to_be_unfounded() -> None:
+    """Another seed may put other points on it."""
+    record = sweep()
+    record.tables["points"]["num_seeds"][:] = 1
+    section = sweeps_section([open_run(record, "trial")])
+    assert section is not None
+    assert str(section.blocks[0].caption).startswith(
+        "trial: 1 of 2 points Pareto-optimal. One seed: this front is unfounded."
+    )
+
+
+def test_the_laws_of_a_sweep_are_a_table() -> None:
+    """Which form of its algorithm each is, and where its parameters are from."""
+    record = replace(sweep(), run={"laws": [{"law": "dcqcn", "form": "the paper's", "parameters": "all set"}]})
+    section = sweeps_section([open_run(record, "trial")])
+    assert section is not None
+    (table,) = [block for block in section.blocks if block.caption == "trial: laws as they ran"]
+    assert [cell.text for cell in table.rows[0]] == ["dcqcn", "the paper's", "all set"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

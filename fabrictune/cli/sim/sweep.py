@@ -72,7 +72,7 @@ LEAST_DIRECTED_SHARE = 0.05  # of the variance; a smaller share is noise, whose 
     "figure",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Figure of the first two objectives: .svg, .pdf or .png.",
+    help="Figure of every objective over the first: .svg, .pdf or .png.",
 )
 @trust_code_option
 @fail_on_option
@@ -175,7 +175,9 @@ def _print(record: "RunRecord") -> None:
     shown = sorted(whole, key=lambda point: -point["is_on_front"])[:MAX_SHOWN]
     keys = [name for name in points[0] if name.startswith("vary.")]
     num_front = sum(bool(point["is_on_front"]) for point in points)
-    seeds = f"{num_seeds} seeds each" if num_seeds > 1 else "one seed, so that no point is surely better than another"
+    seeds = (
+        f"{num_seeds} seeds each" if num_seeds > 1 else "one seed: this front is unfounded, --seeds 5 gives intervals"
+    )
     print_lines([f"{num_front} of {len(points)} points are Pareto-optimal (*); {seeds}"])
     headings = ("", *(key.removeprefix("vary.") for key in keys), *metrics)
     rows = [
@@ -189,6 +191,7 @@ def _print(record: "RunRecord") -> None:
     print_table(headings, rows, indent=2)
     if len(shown) < len(whole):
         print_lines([f"  and {len(whole) - len(shown)} more in the record"])
+    _print_laws(record.run["laws"])
     print_sensitivity(to_rows(record.tables["sensitivity"]), metrics)
     _print_settings(record.run, metrics[0])
 
@@ -204,6 +207,13 @@ def _print_settings(head: Mapping[str, Any], metric: str) -> None:
     if rows := head["switch_settings"]:
         print_lines(["", f"for the switches, the best in {metric} (printed, nothing is set):"])
         print_lines(SwitchReport.lines(rows[0]))
+
+
+def _print_laws(laws: list[dict[str, str]]) -> None:
+    """Print which form of its algorithm each law is, and whose numbers its parameters had."""
+    if laws:
+        print_lines(["", "laws as they ran:"])
+        print_table(("law", "form", "parameters"), [tuple(law.values()) for law in laws], indent=2)
 
 
 def print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:

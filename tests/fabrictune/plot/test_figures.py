@@ -85,9 +85,11 @@ def test_what_cannot_be_drawn_or_written_says_why(record: ft.RunRecord, tmp_path
         ft.plot.save(figure, tmp_path / "nowhere" / "figure.png")
 
 
-@pytest.mark.parametrize("objectives", [["makespan"], ["makespan", "ecn_marks"]])
+@pytest.mark.parametrize(
+    "objectives", [["makespan"], ["makespan", "ecn_marks"], ["makespan", "ecn_marks", "queue.max"]]
+)
 def test_a_sweep_is_drawn_with_its_front(tmp_path: Path, objectives: list[str]) -> None:
-    """Of one objective over the point's number, or of two against each other."""
+    """One objective over the point's number, or each further one over the first; points are named below."""
     (tmp_path / "small.yaml").write_text(json.dumps(RUN))
     (tmp_path / "sweep.yaml").write_text(
         json.dumps(
@@ -100,6 +102,10 @@ def test_a_sweep_is_drawn_with_its_front(tmp_path: Path, objectives: list[str]) 
             }
         )
     )
-    (axes,) = ft.plot.sweep(ft.sweep(tmp_path / "sweep.yaml", tmp_path / "out")).axes
-    assert "Pareto-optimal" in axes.get_title()
-    assert sum(np.size(line.get_xdata()) for line in axes.lines) == 2
+    drawn = ft.plot.sweep(ft.sweep(tmp_path / "sweep.yaml", tmp_path / "out")).axes
+    assert len(drawn) == max(1, len(objectives) - 1)
+    assert "Pareto-optimal. One seed: this front is unfounded." in drawn[0].get_title()
+    assert [sum(np.size(line.get_xdata()) for line in axes.lines) for axes in drawn] == [2] * len(drawn)
+    key = drawn[-1].get_legend()
+    assert key is not None
+    assert {text.get_text()[2:] for text in key.get_texts()} == {"64 KB", "256 KB"}

@@ -84,7 +84,8 @@ def test_a_run_without_bounds_says_that_nothing_bounds_it() -> None:
 def test_values_that_follow_the_link_are_notes_with_their_rule() -> None:
     """DCQCN's steps and the switches' marking at 100 Gbps; what is set has none, nor the paper's own numbers."""
     record = run("permutation", law="dcqcn").run
-    steps, marking, of_queues = record["notes"]
+    form, steps, marking, of_queues = record["notes"]
+    assert form == "law dcqcn: the paper's of 2015; NICs run another form, dcqcn_firmware"
     assert steps.startswith("law dcqcn: byte_counter 25 MB, additive_increase 100 Mbps, hyper_increase 500 Mbps: in ")
     assert marking.startswith("law dcqcn: engine.ecn kmin 400 KB, kmax 1.6 MB, pmax 0.2: 100 KB and 400 KB for each 25")
     assert record["law"]["parameters"]["hyper_increase_bps"] == 500e6
@@ -92,7 +93,8 @@ def test_values_that_follow_the_link_are_notes_with_their_rule() -> None:
     assert record["configuration"]["ecn"]["kmin_bytes"] == 400_000
     curve = {"kmin": "400 KB", "kmax": "1.6 MB", "pmax": 0.2}
     fixed = run("permutation", law={"name": "dcqcn", "defaults": "paper"}, engine={"ecn": curve}).run
-    far, *others = fixed["notes"]
+    again, far, *others = fixed["notes"]
+    assert again == form
     assert far.startswith("law dcqcn: byte_counter 10 MB is set, 25 MB fits the link (")
     assert others == [of_queues]
     assert fixed["law"]["parameters"]["hyper_increase_bps"] == 200e6
@@ -112,7 +114,8 @@ def test_values_that_follow_the_link_are_notes_with_their_rule() -> None:
 def test_a_run_names_the_class_of_acknowledgements(queues: dict[str, Any], note: str) -> None:
     """A list of priorities says it itself."""
     notes = run("permutation", engine={"queues": queues, "time_limit": "1 us"}).run["notes"]
-    assert notes[1:] == ([note] if note else [])
+    assert notes[0] == "law dcqcn_firmware: that of ConnectX firmware; the paper's of 2015 is dcqcn"
+    assert notes[2:] == ([note] if note else [])
 
 
 def test_a_run_whose_pcie_is_slower_than_its_nics_says_so() -> None:

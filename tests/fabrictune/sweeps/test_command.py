@@ -52,8 +52,8 @@ def test_a_front_of_one_seed_is_said_to_be_unfounded(write: Write, capsys: pytes
     options = ["--vary", "traffic.message=50 KB; 100 KB", "--objective", "makespan"]
     assert run(["sim", "sweep", "small.yaml", *options, "--seeds", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "are Pareto-optimal (*); one seed, so that no point is surely better than another" in printed
-    assert "warning: sweep small-sweep: one seed: the Pareto front and the sensitivities have no interval" in printed
+    assert "are Pareto-optimal (*); one seed: this front is unfounded, --seeds 5 gives intervals" in printed
+    assert "warning: sweep small-sweep: one seed: the Pareto front and the sensitivities are unfounded" in printed
     assert run(["sim", "sweep", "small.yaml", *options, "--seeds", "2"]) == 0
     results = {check.rule: check.result.value for check in RunRecord.read(Path("runs/small-sweep/result")).checks or ()}
     assert results == {"sweep.point-failed": "passed", "sweep.point-unfinished": "passed", "sweep.one-seed": "passed"}
