@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from fabrictune.foundation.errors import InputError, Mistake, quote
 
+LIST_MARKS = frozenset("[]*,")  # without any of them a text is one name
 MAX_HOSTS = 2**20  # that one list may name
 
 Axis = str | list[tuple[int, int, int]]  # of a name: a fixed text, or ranges of first, last and digits

@@ -24,9 +24,9 @@ from pathlib import Path
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 from fabrictune.topology.host_choice import MAX_GUESSES
-from fabrictune.topology.host_lists import expand_hosts, split_list
+from fabrictune.topology.host_lists import LIST_MARKS, expand_hosts, split_list
 
-MAX_PLACEMENT_BYTES = 64 * 2**20
+MAX_PLACEMENT_BYTES = 16 * 2**20
 MAX_MISTAKES = 20
 UNSET = -1
 COLUMNS: Mapping[str, tuple[str, ...]] = {  # and what others call them
@@ -209,6 +209,9 @@ def _hosts_of_line(lines: _Lines, number: int, line: str, num_ranks: int) -> Ite
         raise _mistake(lines, number, f"unknown setting {quote(unknown[0])}", "slots, max_slots")
     slots = settings.get("slots", match[2])
     count = UNSET if slots is None else _number(lines, number, "slots", slots)
+    if LIST_MARKS.isdisjoint(match[1]):
+        yield match[1], count
+        return
     for entry in split_list(match[1]):
         for host in expand_hosts(entry, where=lines.where(number), max_hosts=num_ranks):
             yield host, count

@@ -1,7 +1,8 @@
 """Training jobs of a scenario: layout, placement of ranks, and the flows between neighbours."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -93,7 +94,8 @@ class JobSpec:
             return self.planned
         gpus_per_host, seed = self.num_gpus_of_host(fabric), self.placement_seed
         if isinstance(self.placement, Path):
-            return read_placement(self.placement, self.layout, fabric, gpus_per_host=gpus_per_host, job=name)
+            with _named_as_file(self.placement):
+                return read_placement(self.placement, self.layout, fabric, gpus_per_host=gpus_per_host, job=name)
         hosts = self._hosts_of(fabric, taken)
         return place(self.layout, fabric, self.placement, gpus_per_host=gpus_per_host, seed=seed, hosts=hosts)
 
@@ -108,6 +110,21 @@ class JobSpec:
     def num_gpus_of_host(self, fabric: Fabric) -> int:
         """Return how many GPUs a host of the fabric has."""
         return self.gpus_per_host or int(np.bincount(fabric.nic_host_C).max(initial=1))
+
+
+@contextmanager
+def _named_as_file(path: Path) -> Iterator[None]:
+    """Put `./` before a bare file name in the place of a mistake: `four.hosts` could be the key `hosts` of a room."""
+    try:
+        yield
+    except InputError as error:
+        bare = path.name if path.name == str(path) else "\0"
+        raise type(error)(
+            *(
+                replace(mistake, where=f"./{mistake.where}") if mistake.where.startswith(bare) else mistake
+                for mistake in error.mistakes
+            )
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

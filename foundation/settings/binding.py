@@ -200,8 +200,10 @@ def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
     """Return the keys that lead from a spec to what a mistake names, () if it names nothing of the spec's.
 
     A room names the field, the key, or either behind its own name: `kmin_bytes`, `kmin`, `ecn.kmin`. A file may be
-    called `placement.csv`: a key that holds a text or a file has no keys below it.
+    called `placement.csv`: a key that holds a text or a file has no keys below it, and no path of keys a slash.
     """
+    if "/" in mistake.where:
+        return ()
     keys = [key_of(field.name) for field in dataclasses.fields(spec)]
     path = tuple(key_of(part) for part in mistake.where.split("."))
     while path and path[0] not in keys:

@@ -21,6 +21,8 @@ traffic:
   {{workload: moe, layout: {{dp: 2, ep: 2}}, num_tokens: 8, width: 8, loads: FILE,
    experts: {{num_experts: 64, num_choices: 2}}}}
 """
+HOSTED = f"name: hosted\n{FABRIC}\ntraffic: {{workload: neighbours, layout: {{dp: 4}}, placement: FILE}}\n"
+PORTED = f"name: ported\n{FABRIC}\ntraffic: {{workload: neighbours, layout: {{dp: 4}}}}\nsource_ports: FILE\n"
 ANALYZE, MEASURED = ("ecmp", "analyze", FILE, "--out", OUT), ("coll", "import", FILE, "--out", OUT)
 PROBE = ("topo", "probe", "--target", "10.0.3.1", "--rate", "100", "--dry-run", "--names", FILE)
 SHOW, IMPORT = ("topo", "show", FILE), ("trace", "import", FILE, "--ranks", "4", "--out", f"{OUT}.parquet")
@@ -140,6 +142,9 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             )
             for file, (write, more) in OBSERVATIONS.items()
         ),
+        Reading(name="host file", file="big.hosts", write=_text(texts.host_file), words=ANALYZE, scenario=HOSTED),
+        Reading(name="placement", file="big.csv", write=_text(texts.placement_csv), words=ANALYZE, scenario=HOSTED),
+        Reading(name="source ports", file="big.csv", write=_text(texts.source_ports), words=ANALYZE, scenario=PORTED),
         Reading(name="scenario", file="big.yaml", write=_text(texts.scenario), words=("scenario", "check", FILE)),
         Reading(
             name="sweep",

@@ -343,6 +343,23 @@ def hosts(count: int) -> str:
     return _rows(count, lambda n: f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255} spine{n // 64}:down{n % 64}\n")
 
 
+def host_file(count: int) -> str:
+    """Return a host file of four slots, behind hosts without any."""
+    return _rows(count, lambda n: f"host{n} slots=0\n") + "host[0-3] slots=1\n"
+
+
+def placement_csv(count: int) -> str:
+    """Return a planner's placement of another job, and behind it that of this one."""
+    others = _rows(count, lambda n: f"other,{n},host{n % 4},0\n")
+    return f"job,rank,host,gpu\n{others}" + _rows(4, lambda n: f",{n},host{n},0\n")
+
+
+def source_ports(count: int) -> str:
+    """Return the source port of a queue pair, and behind it lines without a row."""
+    head = "source,destination,source_qpn,destination_qpn,source_port\n"
+    return f"{head}host0:nic0,host1:nic0,256,256,50000\n" + "\r\n" * count
+
+
 def scenario(count: int) -> str:
     fabric = "{builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}"
     traffic = "{workload: permutation, message: 1 KB}"

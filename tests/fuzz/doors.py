@@ -16,6 +16,8 @@ PERFTEST = tuple(
     ROOT / "tests" / "golden" / "perftest" / name for name in ("read_lat.txt", "bidirectional.txt", "write_bw.json")
 )
 LOADS = (ROOT / "tests" / "golden" / "experts" / "loads.csv",)
+PLACEMENTS = ROOT / "tests" / "golden" / "placement"
+HOST_FILES = ("four-ranks.hosts", "slots.hosts", "ranks.rankfile", "placement.csv")
 FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
 FABRICS = (
     *("clab/clos02.clab.yml", "clab/01-linux-nodes.clab.yml", "clab/basic-clab-sonic-l2-evpn.clab.yml"),
@@ -84,6 +86,15 @@ PLACED = """name: placed
 fabric: {file: FILE}
 traffic: {workload: permutation, message: 1 KB}
 """
+HOSTED = """name: hosted
+fabric: {builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 1, tiers: 2}
+traffic: {workload: neighbours, layout: {dp: 4}, gpus_per_host: 2, placement: FILE, message: 1 KB}
+"""
+PORTED = f"""name: ported
+fabric: {{builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 1, tiers: 2}}
+traffic: {{workload: neighbours, layout: {{dp: 4}}, placement: {PLACEMENTS / "four-ranks.hosts"}, message: 1 KB}}
+source_ports: FILE
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +157,18 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
         Door(name="scenario check, flows", words=["scenario", "check", FILE], files=flows, scenario=LISTED),
         Door(name="ecmp analyze, loads", words=["ecmp", "analyze", FILE, "--json"], files=LOADS, scenario=SKEWED),
+        Door(
+            name="scenario check, placement",
+            words=["scenario", "check", FILE],
+            files=[PLACEMENTS / name for name in HOST_FILES],
+            scenario=HOSTED,
+        ),
+        Door(
+            name="scenario check, source ports",
+            words=["scenario", "check", FILE],
+            files=[PLACEMENTS / "source_ports.csv"],
+            scenario=PORTED,
+        ),
         Door(name="rdma import", words=["rdma", "import", FILE, "--out", OUT], files=perftest),
         Door(name="rdma counters", words=["rdma", "counters", FILE, "--out", OUT], files=counters),
         Door(

@@ -28,6 +28,7 @@ SWITCHES, HOSTS = "netsim.paused-switches", "netsim.paused-hosts"
         ("shared-buffer", {RECEIVER, HOSTS}),
         ("slow-receiver", {LINK, SWITCHES, HOSTS}),
         ("job-beside-burst", {RECEIVER, SWITCHES, HOSTS}),
+        ("two-jobs", {LINK}),
         ("spraying", {"netsim.reordered-packets"}),
         ("web-search", {SWITCHES}),
         ("uet-incast", {RECEIVER}),

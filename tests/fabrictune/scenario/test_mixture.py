@@ -117,6 +117,18 @@ def test_each_job_has_its_rows_of_a_file(tmp_path: Path) -> None:
         compose(scenario)
 
 
+@pytest.mark.parametrize("name", ["placement.csv", "four.hosts"])
+def test_a_file_called_like_a_key_keeps_its_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare name is no path of keys: neither `csv` below `placement`, nor `hosts` of a room called four."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, JOB % ("a", name))
+    with pytest.raises(InputError, match=rf"^\./{name}: no such file"):
+        compose(load_scenario(Path("mix.yaml")))
+    Path(name).write_text("host0\nhots1\n")
+    with pytest.raises(InputError, match=rf"^\./{name}:2: unknown host 'hots1'"):
+        compose(load_scenario(Path("mix.yaml")))
+
+
 def test_other_gpus_behind_the_same_nics_are_noted(tmp_path: Path) -> None:
     """Two GPUs a host behind its one NIC, a job on each."""
     (tmp_path / "gpus.csv").write_text("job,rank,host,gpu\na,0,host0,0\na,1,host1,0\nb,0,host0,1\nb,1,host1,1\n")
