@@ -1,24 +1,28 @@
-"""Tables of SONiC's CONFIG_DB, whatever form the file has, and the place of each value.
+"""Tables of SONiC's databases, whatever form the file has, and the place of each value.
 
 Tables come nested, flat as `TABLE|key`, or flat as a Redis dump, whose rows are below `value`. The namespaces of a
 switch with several ASICs may share a file, as `show runningconfiguration all` prints them: `localhost` for the host,
-`asic0` and so on, each with tables of its own.
+`asic0` and so on, each with tables of its own. A dump of APPL_DB has rows `TABLE_TABLE:key`: what the switch made of
+its configuration when it ran. Its buffers may take the place of the configuration's (`with_running`).
 
-Source: SONiC, doc/Configuration.md; sonic-utilities, `show runningconfiguration all`; redis-dump for the form of dumps.
+Source: SONiC, doc/Configuration.md; sonic-utilities, `show runningconfiguration all`; redis-dump for the form of dumps;
+sonic-swss-common, schema.h (names of APPL_DB).
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from fabrictune.foundation.documents import Document, Key
 
 HOST_NAMESPACE = "localhost"
+RUNNING_TABLES = ("BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE")
 Rows = Mapping[str, Mapping[str, Any]]
 
 _NAMESPACE = re.compile(r"localhost|asic\d{1,3}")
+_RUNNING = re.compile(rf"({'|'.join(RUNNING_TABLES)})_TABLE:(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,7 @@ class SonicTables:
     document: Document
     tree: Mapping[str, Any]
     namespace: str = ""  # where a file has several
+    running: "SonicTables | None" = None  # of APPL_DB, whose buffers go first
 
     @property
     def asic(self) -> str:
@@ -35,20 +40,27 @@ class SonicTables:
         return "" if self.namespace == HOST_NAMESPACE else self.namespace
 
     @cached_property
-    def is_flat(self) -> bool:
-        """Whether rows are named `TABLE|key`."""
-        return any("|" in key for key in self.tree)
+    def configured(self) -> Mapping[str, Any]:
+        """The file's own tables by name, each a mapping of rows unless the file is broken."""
+        tables: dict[str, Any] = {}
+        for key, row in self.tree.items():
+            table, name = _split(key)
+            if not name:
+                tables.setdefault(table, row)
+            elif isinstance(rows := tables.setdefault(table, {}), dict):
+                rows[name] = row["value"] if _is_dumped(row) else row
+        return tables
 
     @cached_property
     def by_name(self) -> Mapping[str, Any]:
-        """Tables by name, each a mapping of rows unless the file is broken."""
-        if not self.is_flat:
-            return self.tree
-        tables: dict[str, dict[str, Any]] = {}
-        for key, row in self.tree.items():
-            table, _, name = key.partition("|")
-            tables.setdefault(table, {})[name] = row["value"] if _is_dumped(row) else row
-        return tables
+        """Tables by name, with those of the running switch in place of the file's."""
+        if self.running is None:
+            return self.configured
+        return {**self.configured, **{name: self.running.by_name[name] for name in self._from_running}}
+
+    def with_running(self, running: "SonicTables") -> "SonicTables":
+        """Return the tables with the buffers of a dump of APPL_DB."""
+        return replace(self, running=running)
 
     def rows(self, table: str) -> Rows | None:
         """Return the rows of a table, empty where it is missing, None where it has another form."""
@@ -58,12 +70,18 @@ class SonicTables:
 
     def where(self, table: str, *keys: Key) -> str:
         """Return the place of a value in the form the file has."""
+        if self.running is not None and table in self._from_running:
+            return self.running.where(table, *keys)
         outer = (self.namespace,) if self.namespace else ()
-        if not self.is_flat or not keys:
+        row = next((key for key in _spellings(table, keys) if key in self.tree), None)
+        if row is None:
             return self.document.where(*outer, table, *keys)
-        row = f"{table}|{keys[0]}"
-        dumped = ("value",) if len(keys) > 1 and _is_dumped(self.tree.get(row)) else ()
+        dumped = ("value",) if len(keys) > 1 and _is_dumped(self.tree[row]) else ()
         return self.document.where(*outer, row, *dumped, *keys[1:])
+
+    @property
+    def _from_running(self) -> tuple[str, ...]:
+        return tuple(name for name in RUNNING_TABLES if self.running is not None and name in self.running.by_name)
 
 
 def tables_in(document: Document) -> Iterator[SonicTables]:
@@ -77,5 +95,22 @@ def tables_in(document: Document) -> Iterator[SonicTables]:
             yield SonicTables(document=document, tree=inner, namespace=name)
 
 
+def _split(key: str) -> tuple[str, str]:
+    """Return the table and the row of a key, "" for the row of a table as a whole."""
+    if match := _RUNNING.fullmatch(key):
+        return match[1], match[2].replace(":", "|")
+    table, _, name = key.partition("|")
+    return table, name
+
+
+def _spellings(table: str, keys: tuple[Key, ...]) -> tuple[str, ...]:
+    """Return the keys that a row may have in a flat file."""
+    if not keys:
+        return ()
+    return f"{table}|{keys[0]}", f"{table}_TABLE:{str(keys[0]).replace('|', ':')}"
+
+
 def _is_dumped(row: object) -> bool:
-    return isinstance(row, dict) and row.get("type") == "hash" and isinstance(row.get("value"), dict)
+    if not isinstance(row, dict) or not isinstance(row.get("value"), dict):
+        return False
+    return row.get("type") == "hash" or len(row) == 1

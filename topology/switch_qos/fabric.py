@@ -1,5 +1,6 @@
 """The settings of a fabric's switches: each as most ports or switches have it, with those that differ."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +9,15 @@ from typing import Any
 
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import FabricError, InputError, Mistake
+from fabrictune.topology.importers.recognition import begins_with
 from fabrictune.topology.importers.sonic import is_sonic
-from fabrictune.topology.importers.sonic_tables import tables_in
+from fabrictune.topology.importers.sonic_tables import SonicTables, tables_in
 from fabrictune.topology.switch_qos.switch import Key, SwitchQos
 from fabrictune.topology.switch_qos.votes import Elected, Election
 
 MAX_PORTS = 4096  # of one ASIC
 MAX_NAMED = 6  # fields of a table that a line names
+_RUNNING_HEAD = re.compile(rb'"BUFFER_(?:POOL|PROFILE|PG|QUEUE)_TABLE:')
 CABLING_TABLES = ("DEVICE_METADATA", "PORT", "DEVICE_NEIGHBOR", "DEVICE_NEIGHBOR_METADATA", "CABLE_LENGTH")
 
 
@@ -52,13 +55,18 @@ class FabricQos:
 
 
 def read_fabric_qos(paths: Sequence[Path]) -> FabricQos:
-    """Return the settings in the configurations of one or several switches; raises InputError with every mistake."""
+    """Return the settings in the configurations of one or several switches; raises InputError with every mistake.
+
+    A dump of APPL_DB beside a switch's configuration has the buffers that the switch runs with.
+    """
+    paths, dumps = split_running(paths)
     strange = [path for path in paths if not is_sonic(path)]
     if strange:
         allowed, step = "config_db.json of SONiC switches", "leave the others out, or import without --with-qos"
         found = "no configuration of a SONiC switch"
         raise InputError(*(Mistake(where=str(path), found=found, allowed=allowed, next_step=step) for path in strange))
-    switches = tuple(SwitchQos(tables=tables) for path in paths for tables in tables_in(load_json(path)))
+    configured = tuple(SwitchQos(tables=tables) for path in paths for tables in tables_in(load_json(path)))
+    switches = _with_running(configured, dumps)
     for switch in switches:
         _check_size(switch)
     votes: dict[Key, Election] = defaultdict(Election)
@@ -75,6 +83,35 @@ def read_fabric_qos(paths: Sequence[Path]) -> FabricQos:
         elected={key: election.result() for key, election in votes.items()},
         seed_by_tier={tier: election.result() for tier, election in seeds.items()},
     )
+
+
+def split_running(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return configurations, and dumps of APPL_DB."""
+    dumps = [path for path in paths if begins_with(path, _RUNNING_HEAD)]
+    return [path for path in paths if path not in dumps], dumps
+
+
+def _with_running(switches: tuple[SwitchQos, ...], dumps: Sequence[Path]) -> tuple[SwitchQos, ...]:
+    """Return the switches with the dumps that are named after them, or with the only one where there is one of each."""
+    running: dict[int, SonicTables] = {}
+    for path in dumps:
+        (tables,) = tables_in(load_json(path))
+        stem = path.name.partition(".")[0]
+        owners = [row for row, switch in enumerate(switches) if stem in (switch.name, _stem_of(switch))]
+        if not owners and len(switches) == len(dumps) == 1:
+            owners = [0]
+        if len(owners) != 1 or owners[0] in running:
+            step = "name it after the switch, as leaf1.appl_db.json beside leaf1.config_db.json"
+            raise FabricError(Mistake(where=str(path), found="a dump of APPL_DB of no one switch here", next_step=step))
+        running[owners[0]] = tables
+    return tuple(
+        SwitchQos(tables=switch.tables.with_running(running[row])) if row in running else switch
+        for row, switch in enumerate(switches)
+    )
+
+
+def _stem_of(switch: SwitchQos) -> str:
+    return switch.tables.document.path.name.partition(".")[0]
 
 
 def _check_size(switch: SwitchQos) -> None:

@@ -19,7 +19,7 @@ QUEUES = range(8)  # of unicast; and priority groups and traffic classes
 
 _NUMBERS = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
 _PIECE = re.compile(r"[^,]+")
-_REFERENCE = re.compile(r"\[(?:[A-Z0-9_]+\|)?([^\]]*)\]|(?:[A-Z][A-Z0-9_]+\|)(.*)", re.DOTALL)
+_REFERENCE = re.compile(r"\[(?:[A-Z0-9_]+[|:])?([^\]]*)\]|(?:[A-Z][A-Z0-9_]+[|:])(.*)", re.DOTALL)
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 

@@ -53,7 +53,7 @@ class SwitchQos:
 
     tables: SonicTables
     rows: QosRows = field(init=False)
-    dangling: dict[str, None] = field(default_factory=dict)  # references to rows that are not there, each once
+    dangling: dict[str, None] = field(default_factory=dict)  # references that lead to nothing, each once
 
     def __post_init__(self) -> None:
         self.rows = QosRows(tables=self.tables)
@@ -154,7 +154,11 @@ class SwitchQos:
             drops=self.rows.truth(*where, "wred_green_enable"),
             row=name,
         )
-        return self._vote(None if lowest is None or highest is None else curve, *where)
+        if lowest is None or highest is None:
+            told = f"{self.rows.where(*where)}: no green_min_threshold and green_max_threshold"
+            self.dangling[f"{told}: its queues count as having none"] = None
+            return self._vote(None, *where)
+        return self._vote(curve, *where)
 
     def scheduling(self, port: str, queue: int) -> Vote:
         """Return how a queue is served, None where no scheduler is bound to it."""

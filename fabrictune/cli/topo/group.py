@@ -12,7 +12,7 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.rules import print_rules, site_rules
 from fabrictune.cli.topo.overrides import override_options
 from fabrictune.cli.topo.probe import probe
-from fabrictune.cli.topo.switch_settings import qos_options, read_settings, show_with_settings
+from fabrictune.cli.topo.switch_settings import cabling_files, qos_options, read_settings, show_with_settings
 
 if TYPE_CHECKING:
     from fabrictune.scenario.switch_settings import Marking
@@ -75,7 +75,7 @@ def import_files(
 
     _check(out)
     settings = read_settings(files, marking, out)
-    fabric = override_links(_import(files, file_format), overrides, where="TIERS")
+    fabric = override_links(_import(cabling_files(files, settings), file_format), overrides, where="TIERS")
     _save(fabric, out)
     if settings:
         show_with_settings(fabric, settings, as_json=as_json)

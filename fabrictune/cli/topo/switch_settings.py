@@ -71,6 +71,15 @@ def read_settings(paths: Sequence[Path], marking: "Marking | None", out: Path | 
     return ReadSettings(keys=switch_keys(read_fabric_qos(files), marking), files=files, marking=marking, out=out)
 
 
+def cabling_files(paths: tuple[Path, ...], settings: ReadSettings | None) -> tuple[Path, ...]:
+    """Return the files that the fabric is in: all but dumps of APPL_DB, where settings are read."""
+    if settings is None:
+        return paths
+    from fabrictune.topology.switch_qos.fabric import split_running
+
+    return tuple(split_running(settings.files)[0])
+
+
 def show_with_settings(fabric: "Fabric", settings: ReadSettings, *, as_json: bool) -> None:
     """Write the drafted scenario where the fabric has a file, and print the fabric and what was read."""
     if settings.scenario:

@@ -58,6 +58,7 @@ def fabric_changes(qos: FabricQos, marking: Marking, scenario: Scenario) -> Fabr
             remarks |= dict.fromkeys(handler(change, config, of_group))
     for change in changes:
         remarks |= dict.fromkeys(_hash(change, plain(keys.routing), scenario.routing))
+    remarks |= {line: None for change in changes for line in change.computed}
     return FabricChanges(switches=tuple(change for change in changes if change.operations), remarks=tuple(remarks))
 
 

@@ -57,7 +57,8 @@ class Classes:
     def lossless_setting(self, queue: int) -> Setting:
         """Return whether a queue is lossless, and where that is said."""
         if self.enabled is None or self.enabled.value is None:
-            return Setting(value=False, source="no PORT_QOS_MAP has pfc_enable")
+            where = f"{self.enabled.first.where}: " if self.enabled else ""
+            return Setting(value=False, source=f"{where}no pfc_enable")
         return said(queue in self.lossless, self.enabled)
 
 

@@ -19,6 +19,10 @@ from fabrictune.topology.switch_qos.votes import Elected
 MAX_REMARKED = 4  # other values that one line names
 DEFAULT_CNP_DSCP = 48
 ENDLESS = "24 h"  # a storm that SONiC never declares over
+TABLES = (
+    *("DSCP_TO_TC_MAP", "TC_TO_QUEUE_MAP", "PORT_QOS_MAP", "QUEUE", "WRED_PROFILE", "SCHEDULER"),
+    *("BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE", "PFC_WD", "SWITCH_HASH"),
+)
 NAMES = {
     "pfc_enable": "PFC priorities",
     "pfcwd_sw_enable": "priorities of the software watchdog",
@@ -72,6 +76,7 @@ def switch_keys(qos: FabricQos, marking: Marking) -> SwitchKeys:
         routing=routing_keys(qos),
         priority=classes.data_setting,
         remarks=(
+            *_missing(qos),
             *classes.remarks,
             *_pfc_remarks(qos, classes),
             *_wred_remarks(qos, classes),
@@ -82,6 +87,13 @@ def switch_keys(qos: FabricQos, marking: Marking) -> SwitchKeys:
         ),
         unused=tuple(qos.unused()),
     )
+
+
+def _missing(qos: FabricQos) -> Iterator[str]:
+    """Yield the QoS tables that no file has."""
+    missing = [table for table in TABLES if not any(table in switch.tables.by_name for switch in qos.switches)]
+    if missing:
+        yield f"tables that no file has: {', '.join(missing)}"
 
 
 def _merged(engine: dict[str, Any]) -> dict[str, Any]:

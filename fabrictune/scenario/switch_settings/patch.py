@@ -32,11 +32,18 @@ class SwitchChanges:
     commands: list[str] = field(default_factory=list)
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)  # of RFC 6902, by path
     needs: dict[str, None] = field(default_factory=dict)  # each once, in order
+    computed: dict[str, None] = field(default_factory=dict)  # what would have changed, but is the switch's own
 
     def set(self, table: str, row: str, name: str, value: Any) -> bool:
-        """Note a field's new value, unless the switch has it; returns whether it is new."""
+        """Note a field's new value, unless the switch has it; returns whether it is new.
+
+        A row that the running switch has made is in no configuration, and cannot be patched.
+        """
         own = self.switch.rows.of(table).get(row, {}).get(name)
         if own == value:
+            return False
+        if not self._is_configured(table, row):
+            self.computed[f"{table} {row} of {self.name} is computed by the switch: no patch"] = None
             return False
         path = self._path(table, row, name)
         self.operations[path] = {"op": "add" if own is None else "replace", "path": path, "value": value}
@@ -59,6 +66,10 @@ class SwitchChanges:
     def name(self) -> str:
         """Switch and ASIC."""
         return f"{self.switch.name}/{self.switch.asic}" if self.switch.asic else self.switch.name
+
+    def _is_configured(self, table: str, row: str) -> bool:
+        configured = self.switch.tables.configured.get(table)
+        return table == "SWITCH_HASH" or (isinstance(configured, dict) and row in configured)
 
     def _path(self, *keys: str) -> str:
         outer = (self.switch.asic.lower(),) if self.switch.asic else ()

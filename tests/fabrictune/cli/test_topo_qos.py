@@ -10,6 +10,8 @@ from fabrictune.cli.main import run
 from fabrictune.scenario.compilation import assemble
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
+from fabrictune.scenario.overrides import override
+from fabrictune.scenario.switch_settings.report import reporter
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "topology"
 SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")
@@ -66,3 +68,22 @@ def test_a_file_that_is_no_switch_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert run(["topo", "import", str(GOLDEN / "lab.cabling.csv"), "--with-qos", "--out", str(out)]) == 2
     assert "no configuration of a SONiC switch" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_buffers_of_the_running_switch(switches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dump of APPL_DB beside the configuration is no file of the cabling; what it computed cannot be patched."""
+    profile = {"pool": "ingress_lossless_pool", "size": "0", "xoff": "77777", "dynamic_th": "2"}
+    rows = {f"BUFFER_PG_TABLE:Ethernet{8 * port}:3": {"profile": "made"} for port in range(5)}
+    dump = {**rows, "BUFFER_PROFILE_TABLE:made": profile}
+    (switches / "leaf1.appl_db.json").write_text(json.dumps(dump, indent=1))
+    files = [SWITCHES[0], "leaf1.appl_db.json"]
+    assert run(["topo", "import", *files, "--with-qos", "--dscp", "26", "--out", "pod.json"]) == 0
+    assert "leaf1: 4 hosts" in capsys.readouterr().out
+    scenario = load_scenario(Path("pod.yaml"))
+    assert scenario.packet_config().pfc.headroom_bytes == 77777
+    report = reporter(scenario)(override(scenario, {"engine.queues.priorities[0].alpha": 1}, origin="test"))
+    assert report
+    assert (report.groups, report.remarks) == (
+        (),
+        ("BUFFER_PROFILE made of leaf1 is computed by the switch: no patch",),
+    )

@@ -51,7 +51,7 @@ def test_data_take_the_queue_their_dscp_leads_to(tmp_path: Path) -> None:
     keys = keys_of(tmp_path, Marking(dscp=26), PORT_QOS_MAP={"Ethernet0": maps}, **tables)
     assert (keys.priority.value, plain(keys.engine)["queues"]["cnp"]) == (2, 7)
     assert [entry["priority"] for entry in plain(keys.engine)["queues"]["priorities"]] == [2, 3, 7]
-    assert keys.remarks[0] == "data with DSCP 26 lead to queue 2, which is lossy; lossless are [3]"
+    assert keys.remarks[1] == "data with DSCP 26 lead to queue 2, which is lossy; lossless are [3]"
 
 
 def test_without_a_dscp_data_take_the_lowest_lossless_queue(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_without_a_dscp_data_take_the_lowest_lossless_queue(tmp_path: Path) -> N
     maps = {"pfc_enable": "4,3", "dscp_to_tc_map": "D"}
     keys = keys_of(tmp_path, PORT_QOS_MAP={"Ethernet0": maps}, DSCP_TO_TC_MAP={"D": {"24": "3", "26": "3", "48": "6"}})
     assert keys.priority.value == 3
-    assert keys.remarks[0] == (
+    assert keys.remarks[1] == (
         "data take queue 3, the lowest lossless one: NICs must mark DSCP 24, 26 for it; --dscp says what yours mark"
     )
 
@@ -75,7 +75,7 @@ def test_nothing_lossless_turns_pfc_off(tmp_path: Path) -> None:
     """A switch without PFC pauses nobody."""
     keys = keys_of(tmp_path, PORT_QOS_MAP={"Ethernet0": {"pfc_enable": ""}})
     assert plain(keys.engine)["pfc"] == {"enabled": False}
-    assert keys.remarks[0] == "no PFC priority is enabled and no DSCP is given: data take queue 3"
+    assert keys.remarks[1] == "no PFC priority is enabled and no DSCP is given: data take queue 3"
 
 
 @pytest.mark.parametrize(

@@ -275,3 +275,49 @@ def test_asics_in_one_file_vote_together(tmp_path: Path) -> None:
         4,
         True,
     )
+
+
+def running(**rows: dict[str, str]) -> dict[str, Any]:
+    """Return a dump of APPL_DB; the names of its rows have colons."""
+    return {name.replace("__", ":"): {"type": "hash", "value": row} for name, row in rows.items()}
+
+
+def test_a_running_switch_s_buffers_go_first(tmp_path: Path) -> None:
+    """The dynamic model leaves them open in CONFIG_DB; APPL_DB has what was computed, with lines of its own."""
+    config = switch(BUFFER_PG={"Ethernet0|3-4": {"profile": "NULL"}}, BUFFER_POOL={"p": {}}, QUEUE={})
+    dump = running(
+        **{
+            "BUFFER_PG_TABLE__Ethernet0__3-4": {"profile": "[BUFFER_PROFILE_TABLE:made]"},
+            "BUFFER_PROFILE_TABLE__made": {"pool": "p", "size": "100", "xoff": "900", "dynamic_th": "1"},
+            "BUFFER_POOL_TABLE__p": {"size": "5000", "xoff": "70"},
+        }
+    )
+    (tmp_path / "leaf1.config_db.json").write_text(json.dumps(config, indent=1))
+    (tmp_path / "leaf1.appl_db.json").write_text(json.dumps(dump, indent=1))
+    qos = read_fabric_qos([tmp_path / "leaf1.config_db.json", tmp_path / "leaf1.appl_db.json"])
+    assert (qos.value("group_buffer", 4).xoff_bytes, qos.value("pool", "p").size_bytes) == (900, 5000)
+    place = qos.elected[("group_buffer", 4)].first.where_of("xoff")
+    assert place.endswith("leaf1.appl_db.json:13: BUFFER_PROFILE_TABLE:made.value.xoff")
+
+
+def test_a_dump_of_no_switch_is_refused(tmp_path: Path) -> None:
+    """Of two switches it could be either's."""
+    for name in ("leaf1", "leaf2"):
+        (tmp_path / f"{name}.config_db.json").write_text(json.dumps(switch(name)))
+    (tmp_path / "dump.json").write_text(json.dumps(running(BUFFER_POOL_TABLE__p={"size": "1"})))
+    with pytest.raises(InputError, match=r"dump\.json: a dump of APPL_DB of no one switch here\n  next: name it after"):
+        read_fabric_qos(sorted(tmp_path.iterdir()))
+
+
+def test_nested_and_flat_tables_may_share_a_file(tmp_path: Path) -> None:
+    """As in sonic-utilities' tests: one flat row among nested tables."""
+    tree = {**switch(QUEUE={"Ethernet0|3": {"wred_profile": "A"}}, WRED_PROFILE={"A": CURVE}), "VERSIONS|DATABASE": {}}
+    assert read(tmp_path, tree).value("wred", 3) is not None
+
+
+def test_a_profile_without_green_thresholds_is_told(tmp_path: Path) -> None:
+    """It marks nothing that the engine sends."""
+    qos = read(tmp_path, switch(QUEUE={"Ethernet0|3": {"wred_profile": "A"}}, WRED_PROFILE={"A": {"ecn": "ecn_all"}}))
+    assert qos.value("wred", 3) is None
+    (line,) = qos.switches[0].dangling
+    assert "WRED_PROFILE.A: no green_min_threshold and green_max_threshold: its queues count as having none" in line
