@@ -81,7 +81,7 @@ def _check_sharing(log: NcclLog, summary: JobSummary) -> CheckReport:
 def _shared(log: NcclLog, summary: JobSummary) -> Iterator[Finding]:
     groups = defaultdict[tuple[int, tuple[str, ...]], list[str]](list)
     for host, devices in summary.devices.items():
-        num_gpus = summary.gpus_of_host.get(host, 0)
+        num_gpus = max(summary.gpus_of_host.get(host, 0), summary.num_ranks_of_host)
         if num_gpus > len(devices):
             groups[num_gpus, devices].append(host)
     for (num_gpus, devices), hosts in groups.items():

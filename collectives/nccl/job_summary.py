@@ -50,7 +50,8 @@ class JobSummary:
     versions: tuple[str, ...]
     num_ranks: int
     num_hosts: int
-    gpus_of_host: Mapping[str, int]  # ranks of the job, for the hosts that the log names
+    gpus_of_host: Mapping[str, int]  # ranks of the job, for the hosts and ranks that the log names
+    num_ranks_of_host: int  # by NCCL's own word
     logging_hosts: tuple[str, ...]
     num_communicators: int
     networks: tuple[str, ...]  # between hosts, with libfabric's provider
@@ -82,11 +83,15 @@ class JobSummary:
 
     @property
     def gpus_per_host(self) -> int:
-        """Return the most GPUs of a host, UNKNOWN where the log names no rank's host."""
-        if self.gpus_of_host:
-            return max(self.gpus_of_host.values())
-        known = self.num_ranks != UNKNOWN and self.num_hosts > 0
-        return -(-self.num_ranks // self.num_hosts) if known else UNKNOWN
+        """Return the most GPUs of a host: NCCL's own word, or a count that is the least where ranks are missing."""
+        counted = max(self.gpus_of_host.values(), default=UNKNOWN)
+        spread = -(-self.num_ranks // self.num_hosts) if self.num_ranks > 0 and self.num_hosts > 0 else UNKNOWN
+        return self.num_ranks_of_host if self.num_ranks_of_host > 0 else max(counted, spread)
+
+    @property
+    def has_all_ranks(self) -> bool:
+        """Return whether the log says where every rank runs, or how many a host has."""
+        return self.num_ranks_of_host > 0 or sum(self.gpus_of_host.values()) == self.num_ranks
 
     @property
     def devices_per_host(self) -> int:
@@ -112,6 +117,7 @@ def summarize_job(log: NcclLog) -> JobSummary:
         versions=_unique(fact.version for fact in log.versions),
         num_ranks=ranks.num_ranks,
         num_hosts=ranks.num_hosts,
+        num_ranks_of_host=ranks.ranks_of_host,
         gpus_of_host=dict(Counter(ranks.host_of.values())),
         logging_hosts=log.logging_hosts,
         num_communicators=len({fact.communicator for fact in log.ranks} - {NO_COMMUNICATOR}),
@@ -146,23 +152,34 @@ class _Ranks:
         sizes = {fact.communicator: fact.num_ranks for fact in log.ranks if fact.num_ranks != UNKNOWN}
         self.communicator = max(sizes, key=lambda name: sizes[name], default=NO_COMMUNICATOR)
         hosts = log.host_of_rank()
-        listed = {rank: host for (name, rank), host in hosts.items() if name == NO_COMMUNICATOR}
+        listed = {rank: host for (name, rank), host in hosts.items() if name == NO_COMMUNICATOR} or _writers(log)
         own = {rank: host for (name, rank), host in hosts.items() if name == self.communicator}
-        self.num_ranks = sizes.get(self.communicator, len(listed) or UNKNOWN)
+        in_rings = max((len(ring.ranks) for ring in log.rings), default=UNKNOWN)
+        self.num_ranks = sizes.get(self.communicator, max(len(listed) or UNKNOWN, in_rings))
         beyond = {rank: host for rank, host in listed.items() if rank < self.num_ranks}
         self.host_of = dict(sorted({**beyond, **own}.items()))
-        self.num_hosts = self._hosts(log)
+        own_sizes = [fact for fact in log.sizes if fact.num_ranks == self.num_ranks]
+        self.ranks_of_host = max((fact.ranks_of_host for fact in own_sizes), default=UNKNOWN)
+        self.num_hosts = self._hosts(max((fact.num_hosts for fact in own_sizes), default=UNKNOWN))
         place: Counter[str] = Counter()
         self.gpu_of: dict[int, int] = {}
         for rank, host in self.host_of.items():
             self.gpu_of[rank] = place[host]
             place[host] += 1
 
-    def _hosts(self, log: NcclLog) -> int:
+    def _hosts(self, said: int) -> int:
         """Return the number of hosts: NCCL's own word, or that of a list of all ranks."""
-        said = max((fact.num_hosts for fact in log.sizes if fact.num_ranks == self.num_ranks), default=UNKNOWN)
         is_whole = len(self.host_of) == self.num_ranks
         return said if said != UNKNOWN else len(set(self.host_of.values())) if is_whole else UNKNOWN
+
+
+def _writers(log: NcclLog) -> dict[int, str]:
+    """Return the hosts of ranks in a log without messages of ranks: a channel's message comes from the rank itself."""
+    if log.ranks:
+        return {}
+    return {
+        (fact.destination_rank if fact.direction == "receive" else fact.source_rank): fact.host for fact in log.channels
+    }
 
 
 def _gpu_devices(log: NcclLog, channels: list[ChannelFact], ranks: _Ranks) -> Iterator[GpuDevices]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabrictune.collectives.nccl.completion_errors import CompletionError
+from fabrictune.collectives.nccl.job_summary import is_libfabric
 from fabrictune.collectives.nccl.log import NcclLog
 from fabrictune.collectives.nccl.log_facts import NETWORK_PREFIX
 from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES
@@ -115,7 +116,7 @@ def _networks(log: NcclLog, errors: Sequence[CompletionError]) -> tuple[tuple[st
     known = tuple(dict.fromkeys(names))
     is_verbs = not known or any(_VERBS.fullmatch(name) for name in known)
     providers = ", ".join(dict.fromkeys(fact.name for fact in log.providers))
-    labels = (f"{name} ({providers})" if providers and "Libfabric" in name else name for name in known)
+    labels = (f"{name} ({providers})" if providers and is_libfabric(name) else name for name in known)
     return tuple(labels), is_verbs and (bool(known) or not providers)
 
 

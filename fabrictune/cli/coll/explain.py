@@ -68,6 +68,7 @@ def explain(
     """
     from fabrictune.collectives.measurement.files import ImportHints, read_measurements
     from fabrictune.collectives.nccl.topology_xml import read_topology
+    from fabrictune.foundation.errors import InputError
     from fabrictune.foundation.flows import UNKNOWN
     from fabrictune.foundation.output_files import check_output_file
     from fabrictune.validate.drafted_scenario import DraftHints
@@ -77,7 +78,14 @@ def explain(
         check_output_file(out)
     logs, results = _sorted(files)
     rate_bps = parse_link_rate_bps(nic_rate, where="--nic-rate") if nic_rate else UNKNOWN
-    measured = read_measurements(results, ImportHints(name=operation)) if results else None
+    measured, unread = None, ""
+    if results:
+        try:
+            measured = read_measurements(results, ImportHints(name=operation))
+        except InputError as error:  # results that nobody named may be none, or need a word of the user's
+            if results not in logs:
+                raise
+            unread = "; ".join(f"{one.found}; next: {one.next_step}" for one in error.mistakes)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         explained = explain_nccl_log(
             logs,
@@ -90,11 +98,12 @@ def explain(
     if out is not None:
         _write_draft(explained, out)
     if as_json:
-        print_json({**_values(explained), **judged_json(explained)})
+        print_json({**_values(explained), "unread_results": unread, **judged_json(explained)})
         return exit_code(explained.findings, fail_on)
     if not quiet:
         print_lines(job_lines(explained.summary, explained.timers))
         _show_results(explained, measured, all_sizes=all_sizes)
+        print_lines([f"results in {results} not read: {unread}"] if unread else [])
         _show_draft(explained, out, is_used=measured is not None)
         print_lines([""])
     print_findings(explained)

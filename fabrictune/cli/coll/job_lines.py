@@ -43,7 +43,8 @@ def _head(summary: "JobSummary") -> str:
     version = f"{summary.library or 'NCCL'} {', '.join(summary.versions) or 'of a version not logged'}"
     ranks = "ranks not logged" if summary.num_ranks == UNKNOWN else count(summary.num_ranks, "rank")
     hosts = "hosts not logged" if summary.num_hosts == UNKNOWN else count(summary.num_hosts, "host")
-    gpus = f", {count(summary.gpus_per_host, 'GPU')} a host" if summary.gpus_per_host > 0 else ""
+    least = "" if summary.has_all_ranks else "at least "
+    gpus = f", {least}{count(summary.gpus_per_host, 'GPU')} a host" if summary.gpus_per_host > 0 else ""
     others = f"; the largest of {summary.num_communicators} communicators" if summary.num_communicators > 1 else ""
     return f"{version}; {ranks} on {hosts}{gpus}; messages of {some(summary.logging_hosts)}{others}"
 
@@ -161,7 +162,11 @@ def _timers(timers: "Explanation") -> str:
 
     if not timers.predictions:
         return f"none that NCCL_IB_TIMEOUT sets, on {', '.join(timers.networks) or 'these devices'}"
-    first = timers.predictions[0]
+    first, last = timers.predictions[0], timers.predictions[-1]
+    if first is not last:
+        exponents = ", ".join(str(one.spec.timeout_exponent) for one in timers.predictions)
+        span = f"{shown(first.gives_up_ns)} to {shown(last.gives_up_ns)}"
+        return f"timeout {exponents} by NCCL's version, which is {NOT_LOGGED}: retry-exceeded error after {span}"
     times = (
         f"retry-exceeded error after {shown(first.gives_up_ns)}, flaps of up to {shown(first.longest_flap_ns)} survived"
     )

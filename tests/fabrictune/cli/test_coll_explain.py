@@ -119,3 +119,29 @@ def test_a_topology_is_printed_from_standard_input(
     assert run(["coll", "topology", str(GOLDEN / "topology.txt"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [gpu["nics"][0]["distance"] for gpu in printed["gpus"]] == ["PIX", "SYS"]
+
+
+def test_results_in_a_log_that_need_a_word_do_not_hide_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Among two ranks an all-reduce prints what a send does: the log is explained, and the option named."""
+    log = tmp_path / "nccl.log"
+    log.write_text(
+        "#  Rank  0 Group  0 Pid 1 on a device  0 [0000:06:00] NVIDIA H100\n"
+        "#  Rank  1 Group  0 Pid 2 on b device  0 [0000:06:00] NVIDIA H100\n"
+        "a:1:1 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0 MNNVL 0\n"
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+        "  1048576        262144     float     sum      -1    100.0   10.49   10.49      0\n"
+    )
+    assert run(["coll", "explain", str(log)]) == 0
+    assert f"results in {log} not read: a run of a program that it does not name" in capsys.readouterr().out
+    assert run(["coll", "explain", str(log), "--operation", "all_reduce"]) == 0
+    assert "all_reduce of 1.049 MB" in capsys.readouterr().out
+
+
+def test_timers_of_an_unknown_version_are_a_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """14, 18 and 20 have been NCCL's defaults."""
+    log = tmp_path / "nccl.log"
+    log.write_text("a:1:1 [0] NCCL INFO Using network IB\n")
+    assert run(["coll", "explain", str(log)]) == 0
+    assert "timeout 14, 18, 20 by NCCL's version, which is not logged" in capsys.readouterr().out
