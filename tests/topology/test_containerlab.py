@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers.containerlab import load_containerlab
 
@@ -200,3 +200,22 @@ def test_a_border_leaf_is_no_core_switch(tmp_path: Path) -> None:
         "leaf1": 1, "spine1": 2, "border-leaf1": 1, "core1": 3, "h1": 0,
     }  # fmt: skip
     assert "switches without hosts, taken as leaves by their names: 1 (border-leaf1)" in fabric.notes
+
+
+def test_labels_of_other_tools_say_what_a_container_is(tmp_path: Path) -> None:
+    """A group that is a role counts more; one that is none does not hide the label."""
+    fabric = loaded(
+        tmp_path,
+        """name: lab
+topology:
+  nodes:
+    a: {kind: linux, labels: {role: spine}}
+    b: {kind: linux, group: rack-3, labels: {topoViewer-role: leaf}}
+    c: {kind: nokia_srlinux, group: server, labels: {graph-icon: spine}}
+  links:
+    - endpoints: ["a:eth1", "b:eth1"]
+    - endpoints: ["b:eth2", "c:e1-1"]
+""",
+    )
+    assert fabric.node_kind_N.tolist() == [NodeKind.SWITCH, NodeKind.SWITCH, NodeKind.HOST]
+    assert fabric.node_tier_N.tolist() == [2, 1, 0]

@@ -271,3 +271,22 @@ def test_a_host_with_a_chassis_id_for_each_nic_is_one_and_noted(tmp_path: Path) 
     assert set(fabric.node_name_N) == {"leaf1", "h1", "nx1"}
     assert "devices with a chassis id for each port, taken as one each: 2 (h1, nx1)" in fabric.notes
     assert [finding.id for finding in fabric.findings] == []
+
+
+def test_a_device_heard_by_another_name_is_known_by_its_chassis_id(tmp_path: Path) -> None:
+    """spine1 still announces the name it had; both ends tell of one link."""
+
+    def table(own: str, own_id: str, far: str, far_id: str) -> str:
+        chassis = {"local-chassis": {"chassis": {own: {"id": {"type": "mac", "value": own_id}}}}}
+        neighbour = {"chassis": {far: {"id": {"type": "mac", "value": far_id}}}}
+        port = {"id": {"type": "ifname", "value": "Ethernet0"}}
+        lldp = {"interface": {"Ethernet0": {**neighbour, "port": port}}}
+        return json.dumps({"lldp": lldp, "lldp_loc_chassis": chassis})
+
+    (tmp_path / "a.json").write_text(table("leaf1", "aa:00:00:00:00:01", "sonic", "AA:00:00:00:00:02"))
+    (tmp_path / "b.json").write_text(table("spine1", "aa:00:00:00:00:02", "leaf1", "aa:00:00:00:00:01"))
+    fabric = import_fabric([tmp_path])
+    assert fabric.node_name_N == ("leaf1", "spine1")
+    assert fabric.link_label(0) == "leaf1:Ethernet0 -> spine1:Ethernet0"
+    assert not fabric.findings
+    assert fabric.notes[0] == ("neighbours heard by another name, known by chassis id: 1 (sonic, which is spine1)")

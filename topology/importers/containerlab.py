@@ -1,9 +1,10 @@
 """Containerlab topologies (`*.clab.yml`): nodes, and links in their brief and extended forms.
 
 Labels of a node say what it is: `fabrictune-kind: host | switch` and `fabrictune-tier: 2`. Without them its `group`
-does, where that is a role such as `leaf`, `spine` or `server`. Else nodes of kind `linux` (and the other kinds in
-HOST_KINDS, testers among them) become hosts with a NIC for each cabled interface, and all other kinds switches. A node
-of kind `linux` whose image is routing software, or that is called as a switch is, becomes a switch, which is noted.
+does, where that is a role such as `leaf`, `spine` or `server`, else a label that other tools read (ROLE_LABELS). Else
+nodes of kind `linux` (and the other kinds in HOST_KINDS, testers among them) become hosts with a NIC for each cabled
+interface, and all other kinds switches. A node of kind `linux` whose image is routing software, or that is called as a
+switch is, becomes a switch, which is noted.
 Containerlab's cables have neither rate nor length; labels of a link may give them (`fabrictune-rate: 400 Gbps`,
 `fabrictune-cable: 30 m`), and every other link gets the defaults, which is noted. Links to the machine that runs the
 lab (`host`, `mgmt-net`, `macvlan`) and links with one end (`dummy`, `vxlan`) carry none of the fabric's traffic; they
@@ -36,6 +37,7 @@ HOST_KINDS = (LINUX, "host", "ext-container", "k8s-kind", "keysight_ixia-c-one")
 LINK_TYPES = ("veth", "veth-stitch")  # between two nodes
 SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
 KIND_LABEL, TIER_LABEL = "fabrictune-kind", "fabrictune-tier"
+ROLE_LABELS = ("role", "topoViewer-role", "graph-icon", "ansible-group")  # of other tools, in this order
 RATE_LABEL, CABLE_LABEL = "fabrictune-rate", "fabrictune-cable"
 
 _ROUTER_IMAGE = re.compile(r"\b(frr|frrouting|bird|gobgp|quagga|holo|cumulus|sonic)", re.IGNORECASE)
@@ -100,7 +102,7 @@ class _Reader:
         settings = self._settings(topology, node)
         labels = settings["labels"]
         kind_name = self._text(settings.get("kind", ""), *keys, "kind")
-        group_tier = tier_of_role(str(settings["group"]))
+        group_tier = _tier_of(settings["group"], labels)
         kind = NodeKind.HOST if kind_name in HOST_KINDS else NodeKind.SWITCH
         if group_tier is not None:
             kind = NodeKind.HOST if group_tier == HOST_TIER else NodeKind.SWITCH
@@ -251,3 +253,9 @@ def _section(mapping: Mapping[str, Any], *keys: Any) -> Mapping[str, Any]:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
     return value if isinstance(value, dict) else {}
+
+
+def _tier_of(group: Any, labels: Mapping[str, Any]) -> int | None:
+    """Return the tier of the first role among a node's group and labels, None where none of them is one."""
+    roles = (str(role) for role in (group, *(labels.get(name, "") for name in ROLE_LABELS)))
+    return next((tier for role in roles if (tier := tier_of_role(role)) is not None), None)

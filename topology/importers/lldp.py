@@ -1,10 +1,11 @@
 """Fabrics from LLDP: the tables of several devices, of lldpctl or a switch's command line, joined into one.
 
-A neighbour is known by name, with or without its domain; one without a name by the only name that has its chassis id,
-else by that id. Switches of one name with different chassis ids are kept apart, `spine1 (ID)`, which is a finding;
-hosts have an id for each NIC, and some switches one for each port, which is noted. A link that both ends hear is one
-link, even where one of them knows the other's port only by a description; a link that one end hears and the other,
-though its table was read, does not is a finding.
+A neighbour is known by its chassis id where that is a device's own whose table was read, whatever name it was heard
+by; else by name, with or without its domain; one without a name by the only name that has its chassis id, else by that
+id. Switches of one name with different chassis ids are kept apart, `spine1 (ID)`, which is a finding; hosts have an id
+for each NIC, and some switches one for each port, which is noted. A link that both ends hear is one link, even where
+one of them knows the other's port only by a description; a link that one end hears and the other, though its table was
+read, does not is a finding.
 
 A node is a host if it says that it is a station, that it neither bridges nor routes, or, since hosts with containers do
 both, if all its ports are named as Linux names NICs (eth0, ens1f0np0, ib0); of one that says nothing its name may tell,
@@ -105,14 +106,30 @@ class _Names:
         for chassis_id, name in named:
             self.names_of_id.setdefault(chassis_id, set()).add(name)
         self.apart = self._names_of_several(devices, heard, cabling)
+        self.device_of_id = _devices_by_id(devices)
+        self._note_other_names(heard, cabling)
 
     def of(self, chassis: Chassis) -> str:
         """Return the name of the node whose chassis is heard."""
+        if chassis.id.lower() in self.device_of_id:
+            return self.device_of_id[chassis.id.lower()]
         if chassis.name:
             name = self._of_name(chassis.name)
             return self.apart.get((name, chassis.id), name)
         names = self.names_of_id.get(chassis.id, set())
         return next(iter(names)) if len(names) == 1 else chassis.id
+
+    def _note_other_names(self, heard: Mapping[End, Neighbour], cabling: Cabling) -> None:
+        other = [
+            f"{chassis.name}, which is {self.of(chassis)}"
+            for neighbour in heard.values()
+            if (chassis := neighbour.chassis).name and self._of_name(chassis.name) != self.of(chassis)
+            if chassis.id.lower() in self.device_of_id
+        ]
+        if other:
+            cabling.notes.append(
+                f"neighbours heard by another name, known by chassis id: {named(dict.fromkeys(other))}"
+            )
 
     def _names_of_several(
         self, devices: Sequence[Device], heard: Mapping[End, Neighbour], cabling: Cabling
@@ -151,6 +168,15 @@ class _Names:
         device = self.device_of_short_name.get(_short(name), name)
         is_same = name not in self.devices and ("." not in name or "." not in device)
         return device if is_same else name
+
+
+def _devices_by_id(devices: Iterable[Device]) -> dict[str, str]:
+    """Return the device of each chassis id that is one's own and nobody else's, whose table was read."""
+    owners: dict[str, set[str]] = {}
+    for device in devices:
+        if device.chassis and device.chassis.id:
+            owners.setdefault(device.chassis.id.lower(), set()).add(device.name)
+    return {chassis_id: next(iter(names)) for chassis_id, names in owners.items() if len(names) == 1}
 
 
 def _is_one_device(ids: Mapping[str, Sequence[Neighbour]]) -> bool:
