@@ -31,7 +31,7 @@ class Metric:
     meaning: str
     columns: tuple[str, ...]  # "table.column" of the record that the formula needs
     formula: Callable[[RunRecord], float]
-    is_of_transfers: bool = True  # so that a part of a mixture has one, too
+    is_of_transfers: bool = True  # or of replayed steps, so that a part of a mixture has one, too
     is_better_more: bool = False
     follows_makespan: bool = False  # of the transfers' times it depends on the makespan alone
 
@@ -256,13 +256,12 @@ METRICS: Mapping[str, Metric] = {
         formula=lambda record: formulas.percentile(record.tables["samples"]["queue_bytes"], 0.95),
         is_of_transfers=False,
     ),
-    **{name: Metric(unit="ps", is_of_transfers=False, **times) for name, times in replay.REPLAY_TIMES.items()},
+    **{name: Metric(unit="ps", **times) for name, times in replay.REPLAY_TIMES.items()},
     replay.RATIO: Metric(
         label="Step time over lower bound",
         unit="ratio",
         meaning="mean step time over the mean lower bound",
         columns=(f"{replay.STEPS}.duration_ps", f"{replay.STEPS}.lower_bound_ps"),
         formula=replay.over_bound,
-        is_of_transfers=False,
     ),
 }

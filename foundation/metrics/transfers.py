@@ -23,6 +23,7 @@ from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
+OF_PARTS = ("transfers", "replayed_steps", "exposed_communication")  # tables with a part's rows
 MOST_SORTED = 2**21  # flows at a time
 FINISH_BOUNDS = ("finish_low_ps", "finish_high_ps")  # columns of runs with estimates
 
@@ -172,8 +173,11 @@ def parts_of(record: RunRecord) -> list[str]:
 
 
 def of_part(record: RunRecord, part: str) -> RunRecord:
-    """Return the record with the transfers of one part of a mixture alone; none where there is no such part."""
-    transfers = record.tables["transfers"]
-    rows = np.flatnonzero(transfers.get("part", np.array([""], object)) == part)
-    tables: Mapping[str, Any] = {**record.tables, "transfers": {name: col[rows] for name, col in transfers.items()}}
+    """Return the record with the transfers and replayed steps of one part of a mixture alone, none of no such part."""
+    tables: dict[str, Any] = dict(record.tables)
+    for table in OF_PARTS:
+        if table in tables:
+            columns = record.tables[table]
+            rows = np.flatnonzero(columns.get("part", np.array([""], object)) == part)
+            tables[table] = {name: column[rows] for name, column in columns.items()}
     return replace(record, tables=tables)

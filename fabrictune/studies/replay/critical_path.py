@@ -3,8 +3,8 @@
 From the transfer that finishes last back to the start, each time to what finished last of all that was waited for. The
 pieces follow one another without a gap, so their times add up to the job's.
 
-A transfer's time counts for one link of its path: the one that has been busiest in the run, bytes over rate. Where
-switches do not keep to the path of the hash, that is the sender's own.
+A transfer's time counts for one link of its path: the one with most traffic, bytes over rate. Where switches do not
+keep to the path of the hash, that is the sender's own.
 
 Shapes: N transfers, H links of a path.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.records import Columns
+from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.traces import UNKNOWN, Operation, TracedJob, TrafficTrace
 from fabrictune.topology.network import NO_PORT, Network
 
@@ -43,9 +43,10 @@ class CriticalPath:
     def of(cls, traffic: TrafficTrace, job: TracedJob, ready_ps_N: IntArray, finish_ps_N: IntArray) -> "CriticalPath":
         """Return the path to the last transfer of a job; the times are those of all transfers, and all are known."""
         row = job.begin + int(np.argmax(finish_ps_N[job.begin : job.end]))
+        first_operation = int(traffic.column("operation_N", job.begin, job.begin + 1)[0])
         pieces: list[PathPiece] = []
         while row != UNKNOWN:
-            pieces += _pieces(traffic, job, row, int(ready_ps_N[row]), int(finish_ps_N[row]))
+            pieces += _pieces(traffic, first_operation, row, int(ready_ps_N[row]), int(finish_ps_N[row]))
             waits = traffic.waits(row, row + 1).row_D
             row = int(waits[np.argmax(finish_ps_N[waits])]) if len(waits) else UNKNOWN
         return cls(pieces=tuple(reversed(pieces)))
@@ -81,12 +82,20 @@ class CriticalPath:
 
 
 class BusiestPorts:
-    """The busiest port on the path of each queue pair."""
+    """The busiest port on the path of each queue pair, by the bytes that all transfers bring to it."""
 
-    def __init__(self, network: Network, ports: Columns, *, keeps_paths: bool) -> None:
-        path_QDH = network.epochs[0].port_QDH
-        self._path_QH = path_QDH[:, 0, :] if keeps_paths else path_QDH[:, 0, :1]
-        self._busy_P = np.asarray(ports["tx_bytes"], np.float64) / network.fabric.port_rate_bps_P
+    def __init__(self, network: Network, traffic: TrafficTrace, *, keeps_paths: bool) -> None:
+        fabric, path_QH = network.fabric, network.epochs[0].port_QDH[:, 0]
+        self._path_QH = path_QH if keeps_paths else path_QH[:, :1]
+        bytes_Q = np.zeros(len(path_QH))
+        for begin, end in ranges(0, len(traffic)):
+            qp_N = traffic.column("qp_N", begin, end)
+            crosses_N = qp_N != UNKNOWN
+            np.add.at(bytes_Q, qp_N[crosses_N], traffic.column("bytes_N", begin, end)[crosses_N])
+        bytes_P = np.zeros(fabric.num_ports)
+        for port_Q in path_QH.T:
+            np.add.at(bytes_P, port_Q[port_Q != NO_PORT], bytes_Q[port_Q != NO_PORT])
+        self._busy_P = bytes_P / fabric.port_rate_bps_P
 
     def of(self, qp: int) -> int:
         """Return the port; UNKNOWN for no queue pair."""
@@ -102,11 +111,11 @@ class BusiestPorts:
         return self.of(max(crossing, key=lambda piece: piece.end_ps - piece.begin_ps).qp) if crossing else UNKNOWN
 
 
-def _pieces(traffic: TrafficTrace, job: TracedJob, row: int, ready_ps: int, finish_ps: int) -> Iterator[PathPiece]:
+def _pieces(
+    traffic: TrafficTrace, first_operation: int, row: int, ready_ps: int, finish_ps: int
+) -> Iterator[PathPiece]:
     """Yield the transfer, then the work before it; nothing that takes no time."""
-    request = int(
-        traffic.column("operation_N", row, row + 1)[0] - traffic.column("operation_N", job.begin, job.begin + 1)[0]
-    )
+    request = int(traffic.column("operation_N", row, row + 1)[0]) - first_operation
     work_ps = int(traffic.column("delay_ps_N", row, row + 1)[0])
     if finish_ps > ready_ps:
         qp = int(traffic.column("qp_N", row, row + 1)[0])

@@ -32,7 +32,7 @@ def replay_tables(compiled: CompiledScenario, record: RunRecord) -> dict[str, Co
         return {}
     ready_ps_N = record.tables["transfers"]["ready_ps"]
     alone_ps_N, bound_ps_N = _without_contention(compiled)
-    ports = _busiest_ports(compiled, record)
+    ports = _busiest_ports(compiled)
     tables: dict[str, Rows] = {}
     for name, job in jobs.items():
         path = CriticalPath.of(compiled.traffic, job, ready_ps_N, finish_ps_N)
@@ -62,16 +62,16 @@ def _without_contention(compiled: CompiledScenario) -> tuple[IntArray, IntArray]
     return graph.finishes(Durations.none(traffic)), graph.finishes(bound)
 
 
-def _busiest_ports(compiled: CompiledScenario, record: RunRecord) -> BusiestPorts:
+def _busiest_ports(compiled: CompiledScenario) -> BusiestPorts:
     choice = getattr(compiled.config, "path_choice", PathChoiceConfig()).mode
     keeps_paths = choice == PathChoiceConfig().mode and len(compiled.network.epochs) == 1
-    return BusiestPorts(compiled.network, record.tables["ports"], keeps_paths=keeps_paths)
+    return BusiestPorts(compiled.network, compiled.traffic, keeps_paths=keeps_paths)
 
 
 def _timelines(compiled: CompiledScenario, job: TracedJob, finish_ps_N: IntArray) -> RankTimelines:
     """Return the timelines of a job's ranks, from its beginning on."""
     num_requests = len(job.requests)
-    begin_ps = int(compiled.traffic.column("start_ps_N", job.begin, job.begin + num_requests).min(initial=0))
+    begin_ps = int(compiled.traffic.column("start_ps_N", job.begin, job.begin + num_requests).min())
     operation_N = compiled.traffic.column("operation_N", job.begin, job.end)
     complete_ps_Q = np.zeros(num_requests, np.int64)
     np.maximum.at(complete_ps_Q, operation_N - operation_N[0], finish_ps_N[job.begin : job.end])

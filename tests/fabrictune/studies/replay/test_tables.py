@@ -9,6 +9,8 @@ import pytest
 
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.traces.builder import TraceRow, build_trace
+from fabrictune.foundation.metrics.catalog import METRICS
+from fabrictune.foundation.metrics.measures import measure_parts
 from fabrictune.foundation.records import Finding, RunRecord
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.traces import UNKNOWN, Operation
@@ -106,6 +108,46 @@ def test_the_summary_says_it_in_a_few_lines(tmp_path: Path) -> None:
     assert whole.startswith("critical path 2")
     assert ranks == "  most work: rank 1 130 us, rank 0 50 us"
     assert links.startswith("  most transfers: host")
+
+
+def test_estimated_runs_have_steps_too(tmp_path: Path) -> None:
+    """At max-min shares the engine writes no table of ports, and the critical path needs none."""
+    late_rank_step(tmp_path)
+    path = tmp_path / "replay.yaml"
+    path.write_text(path.read_text() + "engine: {skip: fluid}\n")
+    record = simulate(load_scenario(path))
+    assert "ports" not in record.tables
+    (step,) = to_rows(record.tables["replayed_steps"])
+    assert step["duration_ps"] == sum(record.tables["critical_path"]["duration_ps"])
+
+
+def test_unfinished_steps_have_no_time(tmp_path: Path) -> None:
+    """The run ends before the first all-reduce: no tables, and a metric that is not known."""
+    late_rank_step(tmp_path)
+    path = tmp_path / "replay.yaml"
+    path.write_text(path.read_text() + "engine: {time_limit: 110 us}\n")
+    record = simulate(load_scenario(path))
+    assert summarize_replays(record) == []
+    assert np.isnan(METRICS["step_time"].measure(record))
+
+
+def test_jobs_side_by_side_have_steps_of_their_own(tmp_path: Path) -> None:
+    """Two copies of one job on hosts of their own, the second 50 us later: the same steps, each from its beginning."""
+    alone = to_rows(late_rank_step(tmp_path).tables["replayed_steps"])
+    job = "{workload: comm_trace, file: step.parquet, layout: {dp: 2}, hosts: free}"
+    path = tmp_path / "two.yaml"
+    path.write_text(
+        "name: two\nfabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 1, tiers: 2}\n"
+        f"traffic: {{workload: mix, parts: [{{name: a, traffic: {job}}}, {{name: b, start: 50 us, traffic: {job}}}]}}\n"
+        "expect: [{metric: step_time, part: b, at_most: 1 ms}]\n"
+    )
+    record = simulate(load_scenario(path))
+    rows = to_rows(record.tables["replayed_steps"])
+    assert [row.pop("part") for row in rows] == ["a", "b"]
+    assert rows == [*alone, *alone]
+    assert [replay.part for replay in summarize_replays(record)] == ["a", "b"]
+    assert measure_parts(record)["b"]["step_time"] == alone[0]["duration_ps"]
+    assert not [finding for finding in record.findings if finding.id.startswith("expect.")]
 
 
 def test_steps_slowed_by_contention_are_a_finding(tmp_path: Path) -> None:
