@@ -21,6 +21,8 @@ from fabrictune.foundation.job_traces import ALONE
 from fabrictune.foundation.texts import Texts
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
+MAX_TIME_PS = 2**62  # 53 days
+
 
 def has_measured_waits(trace: CommTrace) -> bool:
     """Return whether ranks have measured how long they waited for requests."""
@@ -40,9 +42,10 @@ def with_overlapped_work(trace: CommTrace) -> CommTrace:
 
 
 def _is_waited_N(trace: CommTrace) -> BoolArray:
+    """Return which requests have measured times, and such as can be."""
     measured = (trace.issue_ps_N, trace.complete_ps_N, trace.exposed_wait_ps_N)
-    is_waited_N: BoolArray = np.all([column_N != UNKNOWN for column_N in measured], axis=0)
-    return is_waited_N
+    is_time_N: BoolArray = np.all([(column_N >= 0) & (column_N <= MAX_TIME_PS) for column_N in measured], axis=0)
+    return is_time_N & (trace.exposed_wait_ps_N <= trace.complete_ps_N)
 
 
 @dataclass(kw_only=True)
@@ -77,7 +80,8 @@ def _find_stretches(trace: CommTrace, row_R: IntArray, is_waited_N: BoolArray, s
     rows = np.concatenate([row_R, waited])
     is_wait = np.arange(len(rows)) >= len(row_R)
     first = int(row_R[0])
-    work_since_ps = last_ps = int(trace.issue_ps_N[first] - trace.compute_before_ps_N[first])  # of wait, of any event
+    began_ps = max(0, int(trace.issue_ps_N[first]) - int(trace.compute_before_ps_N[first]))
+    work_since_ps = last_ps = began_ps  # ends of the last wait or stretch, and of the last event
     waited_for: list[int] = []  # since the last request
     for place in np.lexsort((is_wait, times)).tolist():
         row, at_ps = int(rows[place]), int(times[place])

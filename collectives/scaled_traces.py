@@ -138,6 +138,9 @@ def _peers(
     """Return the peers: of a message in the same replica, the root of a broadcast among replicas where it was."""
     peer_N = trace.peer_N
     has_peer_N = peer_N != UNKNOWN
+    strange = np.flatnonzero(has_peer_N & ((peer_N < 0) | (peer_N >= replicas.traced.world_size)))
+    if len(strange):
+        _refuse(f"row {strange[0]}: rank {peer_N[strange[0]]} as a peer", f"0 to {replicas.traced.world_size - 1}")
     peer_replica_N = np.where(has_peer_N, replicas.of(np.where(has_peer_N, peer_N, 0)), replicas.of(trace.rank_N))
     crosses_N = peer_replica_N != replicas.of(trace.rank_N)
     is_message_N = np.isin(trace.operation_N, [Operation.SEND, Operation.RECEIVE])

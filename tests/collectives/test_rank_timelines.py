@@ -111,3 +111,10 @@ def test_profiles_without_waits_stay_as_they_are() -> None:
     """Without measured waits nothing is known of the work beside a request."""
     trace = rank_trace(("dp", "dp"), (10, 5), ((), (0,)))
     assert with_overlapped_work(trace) is trace
+
+
+def test_times_that_cannot_be_are_not_measured() -> None:
+    """A wait longer than since the beginning, and times beyond the clock: the file is damaged, not the work longer."""
+    for measured in ((10, 5, 10), (10, 2**63 - 1, 10), (-7, 20, 10)):
+        trace = rank_trace(("dp",), (10,), ((),), measured=(measured,))
+        assert with_overlapped_work(trace) is trace

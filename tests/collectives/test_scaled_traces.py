@@ -126,9 +126,10 @@ def test_other_axes_are_refused(layouts: tuple[ParallelLayout, ParallelLayout], 
             ],
             "row 0: a message from one replica to another",
         ),
+        (rows_of((0, 1), Operation.BROADCAST, peers=(7, 7)), "row 0: rank 7 as a peer"),
         (rows_of((1, 0), Operation.ALL_REDUCE), "group 0 of ranks 1, 0, which are no whole groups"),
     ],
-    ids=["all-to-all", "message", "order"],
+    ids=["all-to-all", "message", "peer", "order"],
 )
 def test_requests_that_do_not_follow_are_refused(rows: list[TraceRow], message: str) -> None:
     """What a new replica would send or receive is in none of these."""

@@ -93,3 +93,18 @@ def test_a_fabric_too_small_is_refused_before_the_training(folder: Path, capsys:
     assert printed.out == ""
     assert "8 ranks for 2 GPUs at 1 a host" in printed.err
     assert not (folder / "runs").exists()
+
+
+def test_a_run_and_its_replay_are_one_json_value(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The replay beside the steps that were trained, with the findings of both."""
+    pytest.importorskip("torch")
+    layout = ["--set", "degrees.layout.tp=1", "--set", "degrees.layout.pp=1", "--set", "degrees.virtual=1"]
+    words = ["train", "run", "tiny", *layout, "--set", "num_steps=1", "--then-simulate", "two.json", "--json"]
+    capfd.readouterr()
+    assert run(words) == 0
+    values = json.loads(capfd.readouterr().out)
+    assert (values["record"], values["simulation"]["record"]) == ("runs/tiny", "runs/tiny-on-two")
+    (replay,) = values["simulation"]["replays"]
+    assert replay["num_ranks"] == 2
+    assert len(replay["steps"]) == len(values["steps"]) == 1
+    assert replay["steps"][0]["duration_ps"] >= replay["steps"][0]["lower_bound_ps"]
