@@ -25,6 +25,7 @@ BENCHMARKS = (
     "ecmp",
     "engine_features",
     "exact_skip",
+    "folded_step",
     "hpcc_figure_11",
     "hybrid_parameters",
     "law_call",

@@ -68,10 +68,11 @@ class RailFold:
     def _ways(self) -> str:
         if self.are_ways_alike:
             return "the same ways; what is drawn at random (marks, losses) is drawn for this one"
-        others = [most for rail, most in enumerate(self.crowding) if rail != self.rail]
+        others = sorted({most for rail, most in enumerate(self.crowding) if rail != self.rail})
+        there = f"{others[0]} to {others[-1]}" if len(others) > 1 else f"{others[0]}"
         return (
             f"other ways: hashes and draws differ, at most {self.crowding[self.rail]} queue pairs share a link between "
-            f"switches here and {min(others)} to {max(others)} there, and tensor groups wait for the slowest rail"
+            f"switches here and {there} there, and tensor groups wait for the slowest rail"
         )
 
     def _inside(self) -> str:
