@@ -60,14 +60,13 @@ def read_settings(paths: Sequence[Path], marking: "Marking | None", out: Path | 
     """Return the settings of the switches, None where none are asked for; raises InputError."""
     if marking is None:
         return None
-    from fabrictune.foundation.output_files import check_output_file
     from fabrictune.scenario.switch_settings import switch_keys
     from fabrictune.topology.importers import files_of
     from fabrictune.topology.switch_qos import read_fabric_qos
 
     files = tuple(files_of(paths))
     if out:
-        check_output_file(out.with_suffix(SCENARIO_SUFFIX))
+        _check_scenario(out.with_suffix(SCENARIO_SUFFIX))
     return ReadSettings(keys=switch_keys(read_fabric_qos(files), marking), files=files, marking=marking, out=out)
 
 
@@ -88,6 +87,17 @@ def show_with_settings(fabric: "Fabric", settings: ReadSettings, *, as_json: boo
         print_json(_described(fabric, settings))
     else:
         _print(fabric, settings)
+
+
+def _check_scenario(path: Path) -> None:
+    """Raise InputError where the scenario cannot be written, or one is there, in which somebody may have worked."""
+    from fabrictune.foundation.errors import InputError, Mistake
+    from fabrictune.foundation.output_files import check_output_file
+
+    check_output_file(path)
+    if path.exists():
+        step = "move it, or name another file with --out"
+        raise InputError(Mistake(where=str(path), found="a file that is there already", next_step=step))
 
 
 def _marking(dscp: int | None, cnp_dscp: int | None) -> "Marking":

@@ -185,6 +185,9 @@ def _differences(qos: FabricQos, classes: Classes) -> Iterator[str]:
         name = NAMES.get(str(key[0]))
         if name and elected.others and _is_used(key, classes):
             yield f"{name}{''.join(f' {part}' for part in key[1:])}: {_others(elected)}"
+    for tier, elected in qos.seed_by_tier.items():
+        if elected.others:
+            yield f"seed of the hash at tier {tier}: {_others(elected)}"
 
 
 def _is_used(key: Key, classes: Classes) -> bool:

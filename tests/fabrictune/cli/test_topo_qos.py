@@ -87,3 +87,12 @@ def test_buffers_of_the_running_switch(switches: Path, capsys: pytest.CaptureFix
         (),
         ("BUFFER_PROFILE made of leaf1 is computed by the switch: no patch",),
     )
+
+
+def test_a_scenario_that_is_there_is_kept(switches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Somebody may have worked in it; nothing is written."""
+    Path("pod.yaml").write_text("mine")
+    assert run(["topo", "import", *SWITCHES, "--with-qos", "--out", "pod.json"]) == 2
+    told = "pod.yaml: a file that is there already\n  next: move it, or name another file with --out\n"
+    assert capsys.readouterr().err.endswith(told)
+    assert (Path("pod.yaml").read_text(), Path("pod.json").exists()) == ("mine", False)

@@ -173,3 +173,15 @@ def test_fields_of_the_hash_that_the_model_lacks_are_said(tmp_path: Path) -> Non
         " not in the model",
         "ecmp_hash_ipv4_rdma: without effect on RoCE over IPv4: SRC_MAC",
     ]
+
+
+def test_seeds_of_one_tier_that_differ_are_said(tmp_path: Path) -> None:
+    """A namespace adds to the seed of its type."""
+    for number in range(3):
+        tree = switch(f"leaf{number}")
+        tree["DEVICE_METADATA"]["localhost"]["namespace_id"] = str(number // 2)
+        (tmp_path / f"leaf{number}.config_db.json").write_text(json.dumps(tree, indent=1))
+    keys = switch_keys(read_fabric_qos(sorted(tmp_path.iterdir())), Marking())
+    assert plain(keys.routing) == {"seed": 0, "seed_per_switch": False}
+    (line,) = [line for line in keys.remarks if "seed" in line]
+    assert line.startswith("seed of the hash at tier 1: 2 of 3 taken; others: 1 at ")
