@@ -91,6 +91,10 @@ class UntrustedCodeError(InputError):
     """A scenario that names code outside the project without leave to run it."""
 
 
+class ExtensionError(InputError):
+    """Code of an extension that raised something else than a FabrictuneError; the place is its own line."""
+
+
 class UnavailableError(FabrictuneError):
     """Something that had to be collected or run cannot be had on this machine."""
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key, key_path
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
-from fabrictune.foundation.extensions.guards import Origin, placed_in
 from fabrictune.foundation.extensions.kinds import Extension, is_path
 from fabrictune.foundation.extensions.tables import Derived, Extensible
 from fabrictune.foundation.settings.binding import Choice, Chosen, FileSettings, bind
@@ -77,8 +76,7 @@ def load_builder(chosen: Chosen, places: Places, *prefix: str, folder: Path = Pa
         return chosen
     file = chosen.spec.file
     extension = BUILDERS.load(file, trust_code=trust_code)
-    with placed_in(Origin(root=file.resolve(), name=str(file)), extension.value.spec.__name__):
-        spec: Any = _bound(extension.value, chosen.spec.settings, folder, places, *prefix)
+    spec: Any = _bound(extension.value, chosen.spec.settings, folder, places, *prefix)
     return Chosen(name=chosen.name, spec=spec, extension=extension)
 
 

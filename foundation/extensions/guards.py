@@ -1,7 +1,7 @@
 """Guards around the functions of an extension: an exception becomes an error with the file and the line.
 
-A function is wrapped wherever an entry holds it: in fields, and in mappings and dataclasses in fields. Classes are left
-as they are, because settings are bound to them.
+A function is wrapped wherever an entry holds it: in fields, and in mappings and dataclasses in fields. A dataclass that
+settings are bound to stays the class it is; its `__post_init__` is wrapped.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar, cast
 
-from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
+from fabrictune.foundation.errors import ExtensionError, FabrictuneError, Mistake
 
 Value = TypeVar("Value")
 
@@ -26,13 +26,17 @@ class Origin:
     root: Path | None  # None where it is not known
     name: str  # as messages name it
 
+    def has(self, file: Path) -> bool:
+        """Return whether a file is the extension's."""
+        return self.root is not None and self.root in (file, *file.parents)
+
     def place_of(self, error: BaseException) -> str:
         """Return `file:line` of the extension's code that ran last before the error, its name where none did."""
         place = self.name
         trace: TracebackType | None = error.__traceback__
         while trace is not None:
             file = Path(trace.tb_frame.f_code.co_filename)
-            if self.root is not None and self.root in (file, *file.parents):
+            if self.has(file):
                 shown = self.name if Path(self.name).resolve() == file else file
                 place = f"{shown}:{trace.tb_lineno}"
             trace = trace.tb_next
@@ -41,18 +45,18 @@ class Origin:
 
 @contextmanager
 def placed_in(origin: Origin, what: str) -> Iterator[None]:
-    """Raise InputError, at the line of the extension's code, for whatever is raised within; `what` is what ran."""
+    """Raise ExtensionError, at the line of the extension's code, for whatever is raised within; `what` is what ran."""
     try:
         yield
     except FabrictuneError:
         raise
     except (Exception, SystemExit) as error:
         where = f"{origin.place_of(error)}: {what}"
-        raise InputError(Mistake(where=where, found=f"raised {describe_error(error)}")) from error
+        raise ExtensionError(Mistake(where=where, found=f"raised {describe_error(error)}")) from error
 
 
 def guarded(value: Value, origin: Origin) -> Value:
-    """Return an entry whose functions raise InputError, at the line of their file, for whatever they raise."""
+    """Return an entry whose functions raise ExtensionError, at the line of their file, for whatever they raise."""
     return cast(Value, _guarded(value, origin))
 
 
@@ -71,7 +75,7 @@ def describe_error(error: BaseException) -> str:
 
 def _guarded(value: Any, origin: Origin) -> Any:
     if isinstance(value, type):
-        return value
+        return _guarded_class(value, origin) if dataclasses.is_dataclass(value) else value
     if isinstance(value, Mapping):
         return {key: _guarded(entry, origin) for key, entry in value.items()}
     if dataclasses.is_dataclass(value):
@@ -80,10 +84,19 @@ def _guarded(value: Any, origin: Origin) -> Any:
     return _guarded_function(value, origin) if callable(value) else value
 
 
-def _guarded_function(function: Callable[..., Any], origin: Origin) -> Callable[..., Any]:
+def _guarded_class(spec: type, origin: Origin) -> type:
+    """Return the same class; what its own check of its settings raises is placed."""
+    for base in spec.__mro__:
+        check = vars(base).get("__post_init__")
+        if isinstance(check, FunctionType) and origin.has(Path(check.__code__.co_filename)):
+            base.__post_init__ = _guarded_function(check, origin, base.__name__)  # type: ignore[attr-defined]
+    return spec
+
+
+def _guarded_function(function: Callable[..., Any], origin: Origin, name: str = "") -> Callable[..., Any]:
     @wraps(function)
     def call(*arguments: Any, **settings: Any) -> Any:
-        with placed_in(origin, getattr(function, "__name__", "function")):
+        with placed_in(origin, name or getattr(function, "__name__", "function")):
             return function(*arguments, **settings)
 
     return call

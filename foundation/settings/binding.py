@@ -28,7 +28,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fabrictune.foundation.errors import FabrictuneError, Mistake, UnitError, nearest_name
+from fabrictune.foundation.errors import ExtensionError, FabrictuneError, Mistake, UnitError, nearest_name
 from fabrictune.foundation.extensions.kinds import Extension, is_path
 from fabrictune.foundation.extensions.tables import extensible
 from fabrictune.foundation.settings.quantities import Quantity, key_of, quantity_of
@@ -179,6 +179,8 @@ def bind(spec: type[Spec], value: object, *, folder: Path) -> Spec:
     given = {name: getattr(model, name) for name in model.model_fields_set}
     try:
         return spec(**given)
+    except ExtensionError:
+        raise
     except FabrictuneError as error:
         raise ValidationError.from_exception_data(
             spec.__name__, [_broken_rule(spec, mistake, given) for mistake in error.mistakes]

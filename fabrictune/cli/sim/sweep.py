@@ -124,7 +124,7 @@ def sweep(
     return print_record(
         record,
         directory,
-        lambda: tables_to_rows(record.tables),
+        lambda: {"laws": record.run["laws"], **tables_to_rows(record.tables)},
         lambda: _print(record),
         as_json=as_json,
         quiet=quiet,
@@ -141,7 +141,7 @@ def _run(
     from fabrictune.sweeps.runner import run_sweep
     from fabrictune.sweeps.store import open_folder
 
-    writer = SettingsWriter.of(load_scenario(wanted.scenario), files)
+    writer = SettingsWriter.of(load_scenario(wanted.scenario, trust_code=is_code_trusted()), files)
     with open_folder(out) as folder:
         record = run_sweep(wanted, folder, executor, trust_code=is_code_trusted(), progress=progress)
         record = settings_of_front(with_command(record), folder, writer)

@@ -343,6 +343,16 @@ def test_a_name_of_a_package_is_offered_where_one_is_misspelt(installed: Cli) ->
     )
 
 
+def test_what_a_spec_of_a_package_raises_is_placed(installed: Cli, package: Path) -> None:
+    """Its own line, and no traceback, as of a file."""
+    ring = package / "acme_net" / "my_ring.py"
+    ring.write_text(ring.read_text().replace("if self.num_switches < 3:", "if self.num_switches < {}:"))
+    done = installed("topo", "build", "ring", "num_switches=4")
+    assert done.stderr == (
+        f"{ring}:22: RingSpec: raised TypeError: '<' not supported between instances of 'int' and 'dict'\n"
+    )
+
+
 def test_an_installed_importer_recognises_files(installed: Cli, package: Path) -> None:
     """After the project's own; the note names the package."""
     (package / "leaf1.eos").write_text("Et1 server1 eth0 120\n")

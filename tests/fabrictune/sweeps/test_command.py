@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fabrictune.cc.laws import LAWS
 from fabrictune.cli.main import run
 from fabrictune.cli.sim.sweep import print_sensitivity
 from fabrictune.foundation.records import RunRecord
@@ -41,6 +42,7 @@ def test_a_small_sweep_needs_no_file(write: Write, capsys: pytest.CaptureFixture
     assert run(["sim", "sweep", "small.yaml", *options]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["record"] == "runs/small-sweep/result"
+    assert {law["law"] for law in printed["laws"]} <= set(LAWS)
     assert [point["vary.traffic.message"] for point in printed["points"]] == ["50 KB", "100 KB"]
     assert [point["is_on_front"] for point in printed["points"]] == [1, 0]
     assert [finding["id"] for finding in printed["findings"]] == ["sweep.one-seed"]
