@@ -4,6 +4,7 @@ Alone a part has its places, queue pairs and paths: all that is left out is what
 first transfer ready to the last one's last byte.
 """
 
+import math
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -25,7 +26,10 @@ class RunEngine(Protocol):
 def compare_alone(
     compiled: CompiledScenario, record: RunRecord, run_engine: RunEngine, progress: Progress | None = None
 ) -> Columns:
-    """Return the table `alone`: a row for each part of the traffic that `record` simulated; none without parts."""
+    """Return the table `alone`: a row for each part of the traffic that `record` simulated; none without parts.
+
+    The time alone of a part whose run was interrupted is nan.
+    """
     names = [] if compiled.part_N is None else list(dict.fromkeys(compiled.part_N.tolist()))
     beside_ps = [makespan_ps(of_part(record, name).tables["transfers"]) for name in names]
     alone_ps = [
@@ -44,7 +48,8 @@ def _alone_ps(compiled: CompiledScenario, name: str, run_engine: RunEngine, prog
     rows = np.flatnonzero(compiled.part_N == name)
     traffic = _rows(compiled.traffic, int(rows[0]), int(rows[-1]) + 1)
     alone = replace(compiled, traffic=traffic, part_N=compiled.part_N[rows])
-    return makespan_ps(run_engine(alone, progress=progress).tables["transfers"])
+    record = run_engine(alone, progress=progress)
+    return math.nan if record.run["outcome"] == "interrupted" else makespan_ps(record.tables["transfers"])
 
 
 def _rows(trace: TrafficTrace, begin: int, end: int) -> TrafficTrace:

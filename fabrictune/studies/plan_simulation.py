@@ -83,6 +83,8 @@ def _of_traffic(scenario: Scenario) -> Scenario:
 
 def _times(scenario: Scenario, *, progress: Progress | None = None) -> Times:
     record = simulate(scenario, with_collisions=False, progress=progress)
+    if record.run["outcome"] == "interrupted":
+        raise KeyboardInterrupt  # a time until then is no job's
     parts = {part: metrics["makespan"] for part, metrics in measure_parts(record).items()}
     times = {**parts, ALL: makespan_ps(record.tables["transfers"])}
     return {name: time_ps if np.isfinite(time_ps) else float("nan") for name, time_ps in times.items()}

@@ -206,3 +206,12 @@ def test_every_overloaded_link_is_a_finding(small_clos: Fabric) -> None:
 def port_to_switch(fabric: Fabric, port: int) -> bool:
     """Return whether a link leads to a switch."""
     return bool(fabric.port_nic_P[fabric.port_peer_P[port]] < 0)
+
+
+def test_a_finding_says_which_parts_meet(thin: Fabric) -> None:
+    """Three flows of one job and one of another on the uplink: counted, and named queue pair by queue pair."""
+    queue_pairs = make_queue_pairs([0, 1, 2, 3], [4, 5, 6, 7])
+    report = analyze_collisions(build_network(thin, queue_pairs, HashSpec()))
+    uplink, _ = report.check_links(thin, queue_pairs, part_Q=["b", "a", "a", "a"]).findings
+    assert uplink.actual == "4 flows (a: 3, b: 1) offer 400 Gbps"
+    assert uplink.evidence[0] == "queue pair 0 of b: host0:nic0 to host4:nic0"
