@@ -1,7 +1,7 @@
 """Tables of estimates over hash seeds, such as `0.747 ± 0.008`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabrictune.cli.framework.output import print_lines, print_table
@@ -18,6 +18,7 @@ HEADINGS = (
     "per-NIC throughput",
     "min connection throughput",
 )
+GAINS_AGREE = 0.05  # difference up to which a predicted gain is confirmed
 EFFECT_HEADINGS = {
     "overload_probability": "P(overload)",
     "worst_load_fraction": "peak load",
@@ -77,35 +78,31 @@ def print_steps(steps: Columns, *, has_legend: bool) -> None:
 
 def print_gains(gains: Columns, *, law: str) -> None:
     """Print the time of each job as it is and with the plan, predicted and simulated."""
-    rows = []
+    rows, far = [], []
     for row in to_rows(gains):
         cells = [
             cell
             for how in ("predicted", "simulated")
-            for cell in (
-                _time(row[f"{how}_before_ps"]),
-                _time(row[f"{how}_after_ps"]),
-                f"{row[f'{how}_gain']:.2f}",
-            )
+            for cell in (_time(row[f"{how}_before_ps"]), _time(row[f"{how}_after_ps"]), f"{row[f'{how}_gain']:.2f}")
         ]
-        rows.append((row["job"], *cells, f"{100 * (row['predicted_gain'] / row['simulated_gain'] - 1):+.1f} %"))
-    headings = (
-        "predicted as is",
-        "planned",
-        "gain",
-        "simulated as is",
-        "planned",
-        "gain",
-        "gains differ by",
-    )
+        difference = row["predicted_gain"] / row["simulated_gain"] - 1
+        far += [row["job"]] if not abs(difference) <= GAINS_AGREE else []
+        rows.append((row["job"], *cells, f"{100 * difference:+.1f} %"))
+    headings = ("predicted as is", "planned", "gain", "simulated as is", "planned", "gain", "gains differ by")
     print_table(("job", *headings), rows)
     print_lines(
         [
             "predicted: time at max-min fair rates, without packets, queues or law. "
             f"simulated: packet by packet, law {law}.",
+            *([_apart(far, law)] if far else []),
             "",
         ]
     )
+
+
+def _apart(jobs: Sequence[str], law: str) -> str:
+    names = ", ".join(jobs)
+    return f"more than {GAINS_AGREE:.0%} apart: {names}. Law {law}, queues and pauses do not keep to max-min rates."
 
 
 def _time(time_ps: float) -> str:

@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from fabrictune.cli.framework.estimates import print_gains
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
 from fabrictune.scenario.composition import compose
@@ -93,3 +95,16 @@ def test_the_command_prints_both_gains(
     printed = capsys.readouterr().out
     assert "job  predicted as is" in printed
     assert "simulated: packet by packet, law none" in printed
+
+
+def test_gains_that_differ_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice predicted and 2.5 times simulated are 20 % apart; 2.05 confirms it. A job that never ends is apart, too."""
+    numbers = {"predicted_before_ps": 2e6, "predicted_after_ps": 1e6, "predicted_gain": 2.0, "simulated_after_ps": 1e6}
+    gains = {name: np.full(3, value) for name, value in numbers.items()}
+    gains["simulated_before_ps"] = np.array([2.5e6, 2.05e6, np.nan])
+    gains["simulated_gain"] = gains["simulated_before_ps"] / 1e6
+    print_gains({"job": np.array(["a", "b", "c"], object), **gains}, law="dcqcn")
+    printed = capsys.readouterr().out
+    assert "more than 5% apart: a, c. Law dcqcn, queues and pauses do not keep to max-min rates." in printed
+    assert "-20.0 %" in printed
+    assert "never" in printed
