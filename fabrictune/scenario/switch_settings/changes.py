@@ -49,6 +49,8 @@ def fabric_changes(qos: FabricQos, marking: Marking, scenario: Scenario) -> Fabr
     changes = [SwitchChanges(switch=switch) for switch in qos.switches]
     remarks: dict[str, None] = {}
     found = differences(imported, config)
+    for number in sorted(set(config.queues.numbers) - set(imported.queues.numbers)):
+        remarks[f"priority {number} is none that was read from the files: not compared"] = None
     for name, of_group in _grouped(found).items():
         handler = HANDLERS.get(name)
         if handler is None:

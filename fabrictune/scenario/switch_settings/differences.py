@@ -31,9 +31,10 @@ class Difference:
 
 
 def differences(before: PacketConfig, after: PacketConfig) -> tuple[Difference, ...]:
-    """Return what a switch does otherwise, each queue's marking as it is in effect."""
+    """Return what a switch does otherwise, each queue's marking as it is in effect; of priorities that both have."""
     first, second = _effective(before), _effective(after)
-    keys = dict.fromkeys((*first, *second))
+    common = {str(number) for number in set(before.queues.numbers) & set(after.queues.numbers)}
+    keys = (key for key in dict.fromkeys((*first, *second)) if key[0] in common or not key[0].isdigit())
     found = (Difference(key=key, before=first.get(key), after=second.get(key)) for key in keys)
     return tuple(entry for entry in found if entry.before != entry.after)
 

@@ -118,6 +118,19 @@ def test_pools_and_headroom() -> None:
     assert values(found) == {f"/BUFFER_PROFILE/{profile}/xoff": "250000" for profile in PROFILES}
 
 
+def test_priorities_that_one_side_lacks_stay_as_they_are() -> None:
+    """A queue left out of the scenario is not turned off on the switches; one that was not read is said."""
+    scenario = imported(GOLDEN / LEAF, GOLDEN / SPINE)
+    assert scenario.document
+    first, second = scenario.document.tree["engine"]["queues"]["priorities"]
+    queues = {"priorities": [first], "cnp": 3}
+    found = changes_of({"engine.queues": queues})
+    assert (found.switches, found.remarks) == ((), ("engine.queues.cnp = 3: no setting of the switches",))
+    queues = {"priorities": [first, second, {"priority": 1}], "cnp": 6}
+    found = changes_of({"engine.queues": queues})
+    assert (found.switches, found.remarks) == ((), ("priority 1 is none that was read from the files: not compared",))
+
+
 def test_schedulers() -> None:
     """A weight of 0 is strict priority."""
     assert values(changes_of({f"{FIRST}.weight": 20})) == {"/SCHEDULER/roce/weight": "20"}
