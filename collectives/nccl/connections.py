@@ -4,10 +4,11 @@ The sending side logs `[send] via NET/IB/<device>`, the receiving side `[receive
 hand, the other's host comes from the list of ranks, and its device is taken to have the same number, as it has on hosts
 of one kind with one rail for each device. Both are noted.
 
-Left out: networks other than NET/IB (sockets, plug-ins), which are counted in a note; the parts of devices that NCCL
-merged into one.
+Left out: networks other than NET/IB and its plug-in with SHARP, which are counted in a note; the parts of devices that
+NCCL merged into one.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +17,7 @@ from fabrictune.collectives.nccl.log import NO_COMMUNICATOR, NcclLog
 from fabrictune.collectives.nccl.log_facts import NETWORK_PREFIX, NO_RANK, ChannelFact
 from fabrictune.foundation.flows import UNKNOWN, Endpoint
 
-RDMA_TRANSPORT = "NET/IB"
+_RDMA_TRANSPORT = re.compile(r"NET/IB(?:ext\w*)?")  # NCCL's own, and the plug-in with SHARP
 
 Value = TypeVar("Value")
 ConnectionKey = tuple[str, int, int, int, int]  # communicator, channel, connection, source and destination rank
@@ -52,6 +53,11 @@ class _Sides:
 
     send: int = UNKNOWN
     receive: int = UNKNOWN
+
+
+def is_rdma(transport: str) -> bool:
+    """Return whether a transport opens queue pairs between hosts."""
+    return _RDMA_TRANSPORT.fullmatch(transport) is not None
 
 
 def find_connections(log: NcclLog) -> tuple[tuple[Connection, ...], tuple[str, ...]]:
@@ -133,14 +139,15 @@ class _Hosts:
 def _sides_of_connections(log: NcclLog) -> dict[ConnectionKey, _Sides]:
     sides: dict[ConnectionKey, _Sides] = {}
     for row, (fact, communicator) in enumerate(zip(log.channels, log.communicators, strict=True)):
-        if fact.transport == RDMA_TRANSPORT and fact.direction:
+        if is_rdma(fact.transport) and fact.direction:
             key = communicator, fact.channel, fact.connection, fact.source_rank, fact.destination_rank
             setattr(sides.setdefault(key, _Sides()), fact.direction, row)
     return sides
 
 
 def _notes(log: NcclLog, num_homeless: int, num_one_sided: int, num_unnamed: int) -> Iterator[str]:
-    others = {fact.transport for fact in log.channels if fact.transport.startswith(NETWORK_PREFIX)} - {RDMA_TRANSPORT}
+    networks = {fact.transport for fact in log.channels if fact.transport.startswith(NETWORK_PREFIX)}
+    others = {transport for transport in networks if not is_rdma(transport)}
     for transport in sorted(others):
         yield f"channels over {transport}, left out: {sum(fact.transport == transport for fact in log.channels)}"
     if num_homeless:

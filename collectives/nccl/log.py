@@ -7,10 +7,10 @@ Left out: CollNet, NVLS and multicast; TRACE messages.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fabrictune.collectives.nccl.log_facts import (
     AlgorithmFact,
@@ -119,38 +119,46 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
                 next_step="run the job with NCCL_DEBUG=INFO",
             )
         )
+    by_kind = _by_kind(facts)
     return NcclLog(
         num_messages=num_messages,
         num_unread=num_unread,
         first_unread=first_unread,
-        versions=_of_kind(facts, VersionFact),
-        ranks=_of_kind(facts, RankFact),
-        devices=_of_kind(facts, DeviceFact),
-        channels=_of_kind(facts, ChannelFact),
+        versions=_of_kind(by_kind, VersionFact),
+        ranks=_of_kind(by_kind, RankFact),
+        devices=_of_kind(by_kind, DeviceFact),
+        channels=_of_kind(by_kind, ChannelFact),
         communicators=_communicators(facts),
-        rings=_of_kind(facts, RingFact),
-        neighbours=_of_kind(facts, NeighbourFact),
-        trees=_of_kind(facts, TreeFact),
-        environment=_of_kind(facts, EnvironmentFact),
-        queue_pairs=_of_kind(facts, QueuePairFact),
-        receiving_queue_pairs=_of_kind(facts, ReceivingQueuePairFact),
-        handshakes=_of_kind(facts, HandshakeFact),
-        networks=_of_kind(facts, NetworkFact),
-        providers=_of_kind(facts, ProviderFact),
-        hosts_without_devices=_of_kind(facts, NoDeviceFact),
-        device_rates=_of_kind(facts, DeviceRateFact),
-        sizes=_of_kind(facts, SizeFact),
-        channel_counts=_of_kind(facts, ChannelCountFact),
-        gpu_direct=_of_kind(facts, GpuDirectFact),
-        ring_paths=_of_kind(facts, RingPathFact),
-        algorithms=_of_kind(facts, AlgorithmFact),
+        rings=_of_kind(by_kind, RingFact),
+        neighbours=_of_kind(by_kind, NeighbourFact),
+        trees=_of_kind(by_kind, TreeFact),
+        environment=_of_kind(by_kind, EnvironmentFact),
+        queue_pairs=_of_kind(by_kind, QueuePairFact),
+        receiving_queue_pairs=_of_kind(by_kind, ReceivingQueuePairFact),
+        handshakes=_of_kind(by_kind, HandshakeFact),
+        networks=_of_kind(by_kind, NetworkFact),
+        providers=_of_kind(by_kind, ProviderFact),
+        hosts_without_devices=_of_kind(by_kind, NoDeviceFact),
+        device_rates=_of_kind(by_kind, DeviceRateFact),
+        sizes=_of_kind(by_kind, SizeFact),
+        channel_counts=_of_kind(by_kind, ChannelCountFact),
+        gpu_direct=_of_kind(by_kind, GpuDirectFact),
+        ring_paths=_of_kind(by_kind, RingPathFact),
+        algorithms=_of_kind(by_kind, AlgorithmFact),
         logging_hosts=tuple(logging_hosts),
-        warnings=_of_kind(facts, WarningFact),
+        warnings=_of_kind(by_kind, WarningFact),
     )
 
 
-def _of_kind(facts: Sequence[Fact], kind: type[Kind]) -> tuple[Kind, ...]:
-    return tuple(fact for fact in facts if isinstance(fact, kind))
+def _by_kind(facts: Sequence[Fact]) -> dict[type[Any], list[Fact]]:
+    kinds = defaultdict[type[Any], list[Fact]](list)
+    for fact in facts:
+        kinds[type(fact)].append(fact)
+    return kinds
+
+
+def _of_kind(facts: Mapping[type[Any], Sequence[Fact]], kind: type[Kind]) -> tuple[Kind, ...]:
+    return tuple(fact for fact in facts.get(kind, ()) if isinstance(fact, kind))
 
 
 def _communicators(facts: Sequence[Fact]) -> tuple[str, ...]:

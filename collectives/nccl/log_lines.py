@@ -21,6 +21,7 @@ _PREFIX = re.compile(  # a host begins where a word does, so that a long word is
     r"(?<![^\s:<>\[\]])(?P<host>[^\s:<>\[\]]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[(?P<gpu>-?\d{1,4})\] "
     r"(?:\S{1,200}:\d{1,6} (?:\(\w{1,200}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|ABORT) "
 )
+_MARK = " NCCL "  # in every prefix
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,9 +53,18 @@ def read_log_lines(path: Path) -> Iterator[LogLine]:
         raise InputError(Mistake(where=str(path), found=f"not readable ({error.strerror})")) from error
 
 
+def _prefixes(text: str) -> list[re.Match[str]]:
+    """Return where messages begin; what follows the only one is not searched for another."""
+    most = text.count(_MARK)
+    if most == 1:
+        match = _PREFIX.search(text)
+        return [match] if match else []
+    return list(_PREFIX.finditer(text)) if most else []
+
+
 def split_line(text: str, where: str) -> Iterator[LogLine]:
     """Yield what a line holds: the text before the first prefix, and each message up to the next prefix."""
-    matches = list(_PREFIX.finditer(text))
+    matches = _prefixes(text)
     ends = [*(match.start() for match in matches), len(text)]
     if before := text[: ends[0]].strip():
         yield LogLine(host=NO_HOST, pid=0, tid=0, gpu=0, level="", message=before, where=where)

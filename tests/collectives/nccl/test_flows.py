@@ -191,3 +191,9 @@ def test_messages_that_are_not_read_are_noted(tmp_path: Path) -> None:
         "Ring 00 by rank 0 via NET/IB/0",
     )
     assert flows(tmp_path, *BOTH).notes == ("messages of NCCL: 4, of which channels inside a host: 0",)
+
+
+def test_the_plug_in_with_sharp_opens_queue_pairs_too(tmp_path: Path) -> None:
+    """NET/IBext_v8 of NVIDIA's containers, over the same devices."""
+    lines = [line.replace("NET/IB/", "NET/IBext_v8/") for line in ONE_CHANNEL]
+    assert flows(tmp_path, *lines).label(0) == "a/mlx5_0 to b/mlx5_1"
