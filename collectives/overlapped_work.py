@@ -10,15 +10,16 @@ Left out: work after the last wait of a trace.
 Shapes: N requests, W stretches of work.
 """
 
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.job_traces import ALONE
-from fabrictune.foundation.texts import Texts
+from fabrictune.foundation.texts import TextColumn, Texts
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
 MAX_TIME_PS = 2**62  # 53 days
@@ -34,7 +35,7 @@ def with_overlapped_work(trace: CommTrace) -> CommTrace:
     is_waited_N = _is_waited_N(trace)
     if not is_waited_N.any():
         return trace
-    stretches = _Stretches(num_requests=len(trace))
+    stretches = _Stretches(len(trace))
     order_N = np.argsort(trace.rank_N, kind="stable")
     for rows in np.split(order_N, np.flatnonzero(np.diff(trace.rank_N[order_N])) + 1):
         _find_stretches(trace, rows, is_waited_N, stretches)
@@ -48,28 +49,31 @@ def _is_waited_N(trace: CommTrace) -> BoolArray:
     return is_time_N & (trace.exposed_wait_ps_N <= trace.complete_ps_N)
 
 
-@dataclass(kw_only=True)
 class _Stretches:
-    """Stretches of work, numbered behind the requests."""
+    """Stretches of work, numbered behind the N requests."""
 
-    num_requests: int
-    before: list[int] = field(default_factory=list)  # the request whose wait each ends with
-    work_ps: list[int] = field(default_factory=list)  # since the wait before it
-    waits: list[tuple[int, ...]] = field(default_factory=list)
-    of_request: dict[int, int] = field(default_factory=dict)  # row of the stretch in front of a request's wait
+    def __init__(self, num_requests: int) -> None:
+        self.of_request_N = np.full(num_requests, UNKNOWN, np.int64)  # the stretch in front of a request's wait
+        self.before = array("q")  # the request whose wait each ends with
+        self.work_ps = array("q")  # since the wait before it
+        self.waits = array("q")  # of one stretch after another
+        self.num_waits = array("q")
 
     def add(self, request: int, work_ps: int, waits: Sequence[int]) -> int:
         """Add the stretch that ends with a request's wait; returns its row."""
-        row = self.num_requests + len(self.before)
+        row = len(self.of_request_N) + len(self.before)
+        self.of_request_N[request] = row
         self.before.append(request)
         self.work_ps.append(work_ps)
-        self.waits.append(tuple(waits))
-        self.of_request[request] = row
+        self.waits.extend(waits)
+        self.num_waits.append(len(waits))
         return row
 
-    def expand(self, waits: Sequence[int]) -> list[int]:
-        """Return requests waited for with the stretches in front of their waits."""
-        return [row for wait in waits for row in (self.of_request.get(wait, UNKNOWN), wait) if row != UNKNOWN]
+    def expand(self, wait_D: IntArray) -> tuple[IntArray, IntArray]:
+        """Return requests waited for with the stretches in front of their waits, and how many each becomes."""
+        stretch_D = self.of_request_N[wait_D]
+        rows = np.stack([stretch_D, wait_D], axis=1).ravel()
+        return rows[rows != UNKNOWN], 1 + (stretch_D != UNKNOWN)
 
 
 def _find_stretches(trace: CommTrace, row_R: IntArray, is_waited_N: BoolArray, stretches: _Stretches) -> None:
@@ -86,7 +90,7 @@ def _find_stretches(trace: CommTrace, row_R: IntArray, is_waited_N: BoolArray, s
     for place in np.lexsort((is_wait, times)).tolist():
         row, at_ps = int(rows[place]), int(times[place])
         if not is_wait[place]:
-            waited_for = stretches.expand(trace.dependencies.of(row).tolist())
+            waited_for = stretches.expand(trace.dependencies.of(row))[0].tolist()
             last_ps = max(last_ps, at_ps)
             continue
         if at_ps > last_ps:
@@ -110,7 +114,13 @@ def _with_stretches(trace: CommTrace, stretches: _Stretches) -> CommTrace:
         "compute_before_ps_N": np.array(stretches.work_ps, np.int64),
         "step_N": trace.step_N[before],
     }
-    own = [stretches.expand(trace.dependencies.of(row).tolist()) for row in range(len(trace))]
+    row_D, counts_D = stretches.expand(trace.dependencies.row_D)
+    ends_D1 = np.concatenate([[0], np.cumsum(counts_D)])
+    offset_N1 = ends_D1[trace.dependencies.offset_N1]
+    dependencies = Dependencies(
+        offset_N1=np.concatenate([offset_N1, offset_N1[-1] + np.cumsum(stretches.num_waits, dtype=np.int64)]),
+        row_D=np.concatenate([row_D, np.array(stretches.waits, np.int64)]),
+    )
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(trace, name), added.get(name, unknown_W)])
         for name in (*added, "peer_N", "issue_ps_N", "complete_ps_N", "exposed_wait_ps_N")
@@ -119,12 +129,18 @@ def _with_stretches(trace: CommTrace, stretches: _Stretches) -> CommTrace:
         trace,
         groups=(*trace.groups, *((rank,) for rank in ranks.tolist())),
         **columns,
-        axis_N=_texts(trace.axis_N, [ALONE] * num_stretches),
-        policy_N=_texts(trace.policy_N, ["none"] * num_stretches),
-        tag_N=_texts(trace.tag_N, [ALONE] * num_stretches),
-        dependencies=Dependencies.from_lists([*own, *stretches.waits]),
+        axis_N=_texts(trace.axis_N, ALONE, num_stretches),
+        policy_N=_texts(trace.policy_N, "none", num_stretches),
+        tag_N=_texts(trace.tag_N, ALONE, num_stretches),
+        dependencies=dependencies,
     )
 
 
-def _texts(column: Sequence[str], more: Sequence[str]) -> Texts:
-    return Texts.of((*column, *more))
+def _texts(column: TextColumn, text: str, num_more: int) -> Texts:
+    """Return a column with one text for more rows behind it."""
+    texts = Texts.of(column)
+    place = texts.vocabulary.index(text) if text in texts.vocabulary else len(texts.vocabulary)
+    return Texts(
+        vocabulary=texts.vocabulary if place < len(texts.vocabulary) else (*texts.vocabulary, text),
+        place_N=np.concatenate([texts.place_N, np.full(num_more, place, np.int32)]),
+    )

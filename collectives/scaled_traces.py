@@ -161,12 +161,14 @@ def _dependencies(trace: CommTrace, replicas: _Replicas, row_W: IntArray, replic
     if crosses_D.any():
         row = int(waiting_D[np.argmax(crosses_D)])
         _refuse(f"row {row}: it waits for a request of another replica", "waits within a replica")
-    place = {pair: number for number, pair in enumerate(zip(row_W.tolist(), replica_W.tolist(), strict=True))}
-    waits = [
-        [place[wait, replica] for wait in trace.dependencies.of(row).tolist()]
-        for row, replica in zip(row_W.tolist(), replica_W.tolist(), strict=True)
-    ]
-    return Dependencies.from_lists(waits)
+    num_waits_W = np.diff(trace.dependencies.offset_N1)[row_W]
+    offset_W1 = np.concatenate([[0], np.cumsum(num_waits_W)])
+    first_W = trace.dependencies.offset_N1[row_W] - offset_W1[:-1]
+    wait_D = trace.dependencies.row_D[np.repeat(first_W, num_waits_W) + np.arange(offset_W1[-1])]
+    key_W = row_W * replicas.num_replicas + replica_W
+    order_W = np.argsort(key_W)
+    place_D = np.searchsorted(key_W[order_W], wait_D * replicas.num_replicas + np.repeat(replica_W, num_waits_W))
+    return Dependencies(offset_N1=offset_W1, row_D=order_W[place_D])
 
 
 def _taken(trace: CommTrace, row_W: IntArray) -> dict[str, Any]:
