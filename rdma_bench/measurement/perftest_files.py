@@ -104,7 +104,8 @@ class _Reader:
         for number, line in enumerate(text.split("\n"), start=1):
             heading = line.find("#bytes")
             if heading >= 0:
-                self.headings = HEADING.findall(line[heading:])
+                headings = HEADING.findall(line[heading:])
+                self.headings = headings if headings[:1] == ["#bytes"] else []
             elif title := _TITLE.search(line):
                 self.info = {"test": title[1]}
             elif infos := _INFO.findall(line):

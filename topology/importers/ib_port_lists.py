@@ -45,7 +45,7 @@ _SPEED_OF_LANE = {
 MAX_SKEW = 0.01  # of a speed that was printed with fewer digits
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _End:
     """A port as one line has it."""
 
@@ -56,7 +56,7 @@ class _End:
     description: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Line:
     """A port and its neighbour."""
 

@@ -50,7 +50,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
         yield line[:MAX_LINE].strip(), f"{path}:{number}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IbNode:
     """A switch, channel adapter or router."""
 
@@ -60,7 +60,7 @@ class IbNode:
     where: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IbPort:
     """One cabled port."""
 

@@ -14,6 +14,7 @@ Left out: GUIDs, ids of vendors, error rates and everything else that configures
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from fabrictune.foundation.errors import Mistake, quote
@@ -61,7 +62,7 @@ def _join(subnet: IbSubnet, peers: list[tuple[IbPort, str]], kind_of: dict[str, 
     for port, name in peers:
         peer_id = f"{kind_of.get(name, 'S')}-{name}"
         subnet.nodes.setdefault(peer_id, IbNode(id=peer_id, description=name, has_record=False, where=port.where))
-        joined = IbPort(**{**vars(port), "peer_id": peer_id})
+        joined = replace(port, peer_id=peer_id)
         subnet.ports.append(joined)
         far = peer_id, port.peer_number
         if far not in listed and far not in seen:  # a net lists a link at one of its ends: that is no finding

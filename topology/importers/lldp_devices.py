@@ -17,7 +17,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.topology.importers.cabling import Cabling
 from fabrictune.topology.importers.lldp_neighbour_tables import read_neighbour_table
 from fabrictune.topology.importers.lldp_switch_tables import is_switch_table, left_out, read_switch_tables
-from fabrictune.topology.importers.lldpctl import Chassis, Neighbour, NeighbourTable, neighbours_of
+from fabrictune.topology.importers.lldpctl import Chassis, Neighbour, NeighbourTable
 
 HEAD_CHARACTERS = 8192  # of a text, by which its form is recognised
 
@@ -63,12 +63,12 @@ def _devices_of(path: Path, cabling: Cabling) -> Iterator[Device]:
 
 def _switches(text: str, path: Path, cabling: Cabling) -> Iterator[Device]:
     """Yield the switches whose command lines printed a text."""
-    tables = read_switch_tables(text, path)
+    tables = read_switch_tables(text, path, cabling)
     cabling.notes.extend(left_out(tables))
     neighbours_of_name: dict[str, list[Neighbour]] = {}
     for table in tables:  # a switch may have printed several tables
         name = table.device or _name_of_file(path, cabling)
-        neighbours_of_name.setdefault(name, []).extend(neighbours_of(table.interfaces, cabling))
+        neighbours_of_name.setdefault(name, []).extend(table.neighbours)
     for name, neighbours in neighbours_of_name.items():
         yield Device(name=name, chassis=None, neighbours=tuple(neighbours), where=str(path))
     if not tables:

@@ -6,8 +6,9 @@ as descriptions do, is cut after its first.
 Source: lldpd, src/client/kv_writer.c.
 """
 
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,21 @@ _LINE = re.compile(r"lldp\.(.+?)\.(via|rid|age|chassis\.[\w.-]+|port\.[\w.-]+|[a
 _IDS = ("mac", "ifname", "local", "ip", "ifalias")
 
 
-def keyvalue_interfaces(text: str, path: Path) -> Iterable[Interface]:
-    """Return the interfaces, each with the object that lldpctl's JSON would have."""
-    interfaces: list[Interface] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        found = _LINE.fullmatch(line.rstrip("\r"))
+def keyvalue_interfaces(text: str, path: Path) -> Iterator[Interface]:
+    """Yield the interfaces, each with the object that lldpctl's JSON would have."""
+    interface: Interface | None = None
+    for number, line in enumerate(io.StringIO(text), start=1):
+        found = _LINE.fullmatch(line.rstrip())
         if not found:
             continue
         name, key, value = found[1], found[2], found[3]
-        if key == "via" or not interfaces or interfaces[-1].name != name:
-            interfaces.append(Interface(name, {"chassis": {}, "port": {}}, f"{path}:{number}"))
-        _add(interfaces[-1].body, key.split("."), value)
-    return interfaces
+        if key == "via" or interface is None or interface.name != name:
+            if interface is not None:
+                yield interface
+            interface = Interface(name, {"chassis": {}, "port": {}}, f"{path}:{number}")
+        _add(interface.body, key.split("."), value)
+    if interface is not None:
+        yield interface
 
 
 def _add(body: dict[str, Any], keys: list[str], value: str) -> None:

@@ -15,18 +15,21 @@ Source: the command references of these systems; ntc-templates' samples of their
 Left out: hold times, TTLs, speeds and modes.
 """
 
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fabrictune.topology.importers.lldpctl import Interface
+from fabrictune.topology.importers.cabling import Cabling
+from fabrictune.topology.importers.lldpctl import Interface, Neighbour, neighbours_of
 
 _PROMPT = re.compile(
     r"\s*(?:[\w.-]+@)?([A-Za-z][\w.-]*)(?::[^#>$ ]{0,60})?(?:\([^)]{0,60}\))?\s?"
     r"[#>$]\s{0,3}(?:sudo )?(?:show|net|nv|lldp|run)\b.*"
 )
+_PROMPT_LETTERS = "#>$"
 _HEADING = re.compile(r"\s*(?:Port|Device ID|Local Interface|LocalPort|Local Port)\s{2,}.*")
 _RULE = re.compile(r"[-\s=+]+")
 _END = re.compile(r"\s*Total (?:entries|number)\b.*|\s*$", re.IGNORECASE)
@@ -84,7 +87,7 @@ class SwitchTable:
 
     device: str  # "" where no prompt names it
     where: str
-    interfaces: list[Interface] = field(default_factory=list)
+    neighbours: list[Neighbour] = field(default_factory=list)
     num_left_out: int = 0  # lines that are no row
     first_left_out: str = ""
 
@@ -94,10 +97,10 @@ def is_switch_table(head: bytes) -> bool:
     return bool(_TABLE_HEAD.search(head) or _DETAIL_HEAD.search(head))
 
 
-def read_switch_tables(text: str, path: Path) -> list[SwitchTable]:
+def read_switch_tables(text: str, path: Path, cabling: Cabling) -> list[SwitchTable]:
     """Return the tables in a text, one for each prompt, those without neighbours left out."""
-    reader = _Reader(path)
-    for number, line in enumerate(text.split("\n"), start=1):
+    reader = _Reader(path, cabling)
+    for number, line in enumerate(io.StringIO(text), start=1):
         reader.read(line.rstrip(), f"{path}:{number}")
     return reader.finish()
 
@@ -105,7 +108,8 @@ def read_switch_tables(text: str, path: Path) -> list[SwitchTable]:
 class _Reader:
     """Reads lines, and keeps in mind whose table, and below which heading."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cabling: Cabling) -> None:
+        self.cabling = cabling
         self.tables = [SwitchTable(device="", where=str(path))]
         self.columns: list[tuple[str, int]] = []  # column, and where its heading begins
         self.pending = ""  # a device's name that fills its line, whose row comes next
@@ -115,7 +119,7 @@ class _Reader:
 
     def read(self, line: str, where: str) -> None:
         """Read one line."""
-        if prompt := _PROMPT.fullmatch(line):
+        if any(letter in line for letter in _PROMPT_LETTERS) and (prompt := _PROMPT.fullmatch(line)):
             self._end_detail()
             self.tables.append(SwitchTable(device=prompt[1], where=where))
             self.columns, self.detail_port = [], ""
@@ -135,7 +139,7 @@ class _Reader:
     def finish(self) -> list[SwitchTable]:
         """Return the tables that have neighbours."""
         self._end_detail()
-        return [table for table in self.tables if table.interfaces]
+        return [table for table in self.tables if table.neighbours]
 
     def _read_row(self, line: str, where: str) -> None:
         cells = [cell for cell in re.split(r"\s{2,}|\t", line.strip()) if cell]
@@ -176,7 +180,7 @@ class _Reader:
             table.num_left_out += 1
             table.first_left_out = table.first_left_out or f"{line.strip()[:60]!r} at {where}"
             return
-        table.interfaces.append(Interface(port, body_of(values), where))
+        table.neighbours.extend(neighbours_of([Interface(port, body_of(values), where)], self.cabling))
 
 
 def body_of(values: Mapping[str, str]) -> dict[str, Any]:

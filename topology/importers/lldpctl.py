@@ -30,7 +30,7 @@ _INTERFACE = re.compile(r"Interface:\s+([^,]+),.*")
 _NOT_RECEIVED = "Not received"  # in the text, instead of a name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Chassis:
     """A device as it names itself; "" for what it does not tell."""
 
@@ -39,7 +39,7 @@ class Chassis:
     capabilities: frozenset[str] | None  # those enabled, of Bridge, Router, Station, ...; None where it sends none
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Neighbour:
     """Neighbour of a device on one of its ports."""
 

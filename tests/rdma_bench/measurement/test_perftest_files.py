@@ -72,7 +72,9 @@ def test_json_of_an_unknown_unit_is_left_out(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["hello\n", "65536 1000 1 2 3\n", "#bytes #iterations\n1 2\n"])
+@pytest.mark.parametrize(
+    "text", ["hello\n", "65536 1000 1 2 3\n", "#bytes #iterations\n1 2\n", "#bytes3 #n BW[x]\n1 2 3\n"]
+)
 def test_a_file_without_rows_is_refused(tmp_path: Path, text: str) -> None:
     """Numbers without a heading above them mean nothing."""
     path = tmp_path / "x.txt"
