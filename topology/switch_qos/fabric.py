@@ -17,7 +17,7 @@ from fabrictune.topology.switch_qos.votes import Elected, Election
 
 MAX_PORTS = 4096  # of one ASIC
 MAX_NAMED = 6  # fields of a table that a line names
-_RUNNING_HEAD = re.compile(rb'"BUFFER_(?:POOL|PROFILE|PG|QUEUE)_TABLE:')
+_RUNNING_HEAD = re.compile(rb'"[A-Z][A-Z0-9_]{0,40}_TABLE:')
 CABLING_TABLES = ("DEVICE_METADATA", "PORT", "DEVICE_NEIGHBOR", "DEVICE_NEIGHBOR_METADATA", "CABLE_LENGTH")
 
 
@@ -92,14 +92,15 @@ def split_running(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _with_running(switches: tuple[SwitchQos, ...], dumps: Sequence[Path]) -> tuple[SwitchQos, ...]:
-    """Return the switches with the dumps that are named after them, or with the only one where there is one of each."""
+    """Return the switches with the dumps that are named after them, or that lie alone with them in a folder."""
     running: dict[int, SonicTables] = {}
     for path in dumps:
         (tables,) = tables_in(load_json(path))
         stem = path.name.partition(".")[0]
         owners = [row for row, switch in enumerate(switches) if stem in (switch.name, _stem_of(switch))]
-        if not owners and len(switches) == len(dumps) == 1:
-            owners = [0]
+        owners = owners or [
+            row for row, switch in enumerate(switches) if switch.tables.document.path.parent == path.parent
+        ]
         if len(owners) != 1 or owners[0] in running:
             step = "name it after the switch, as leaf1.appl_db.json beside leaf1.config_db.json"
             raise FabricError(Mistake(where=str(path), found="a dump of APPL_DB of no one switch here", next_step=step))

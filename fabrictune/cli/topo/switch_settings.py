@@ -71,12 +71,14 @@ def read_settings(paths: Sequence[Path], marking: "Marking | None", out: Path | 
 
 
 def cabling_files(paths: tuple[Path, ...], settings: ReadSettings | None) -> tuple[Path, ...]:
-    """Return the files that the fabric is in: all but dumps of APPL_DB, where settings are read."""
+    """Return the files that the fabric is in: configurations without the dumps beside them, where settings are read."""
     if settings is None:
         return paths
+    from fabrictune.topology.importers.sonic_dump import is_sonic_dump
     from fabrictune.topology.switch_qos.fabric import split_running
 
-    return tuple(split_running(settings.files)[0])
+    is_dumped = all(is_sonic_dump(path) for path in settings.files)  # both databases of a switch, as one importer reads
+    return paths if is_dumped else tuple(split_running(settings.files)[0])
 
 
 def show_with_settings(fabric: "Fabric", settings: ReadSettings, *, as_json: bool) -> None:

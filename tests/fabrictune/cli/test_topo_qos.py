@@ -96,3 +96,18 @@ def test_a_scenario_that_is_there_is_kept(switches: Path, capsys: pytest.Capture
     told = "pod.yaml: a file that is there already\n  next: move it, or name another file with --out\n"
     assert capsys.readouterr().err.endswith(told)
     assert (Path("pod.yaml").read_text(), Path("pod.json").exists()) == ("mine", False)
+
+
+def test_both_databases_of_a_techsupport_folder(switches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`dump/CONFIG_DB.json` has the settings, `dump/APPL_DB.json` the buffers, and both the cabling."""
+    tree = json.loads((switches / SWITCHES[0]).read_text())
+    folder = switches / "dump"
+    folder.mkdir()
+    config = {f"{table}|{key}": {"value": row} for table, rows in tree.items() for key, row in rows.items()}
+    (folder / "CONFIG_DB.json").write_text(json.dumps(config, indent=1))
+    pool = {"size": "9000000", "xoff": "1000000"}
+    dump = {"PORT_TABLE:Ethernet0": {"speed": "400000"}, "BUFFER_POOL_TABLE:ingress_lossless_pool": pool}
+    (folder / "APPL_DB.json").write_text(json.dumps({key: {"value": row} for key, row in dump.items()}, indent=1))
+    assert run(["topo", "import", "dump", "--with-qos", "--dscp", "26", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["hosts"], shown["engine"]["buffer"]["size"]) == (4, "10000000 B")
