@@ -2,7 +2,8 @@
 
 Nodes and ports are known by their names, so neither their order nor addresses count. A link that was removed
 and one that was added at the same port are one recabling, reported at that port; two cables that changed places are
-reported once each.
+reported once each. Rates and delays that a fabric's notes call assumed are not compared; where some links of it have
+an assumed rate, none with this rate is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from fabrictune.foundation.finding_rules.fabric import (
 from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.units import format_duration, format_rate
+from fabrictune.topology.assumed_links import assumed_delays_ps, assumed_rates_bps
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 ABSENT = "absent"
@@ -37,9 +39,16 @@ class _Link:
     ends: tuple[str, str]
     rate_bps: int
     delays_ps: tuple[int, int]  # of the first end's direction, and of the other's
+    has_assumed_rate: bool
+    has_assumed_delay: bool
 
     def __str__(self) -> str:
         return f"{self.ends[0]} - {self.ends[1]}"
+
+    @property
+    def rate(self) -> str:
+        """Its rate in words."""
+        return format_rate(self.rate_bps) + (" (assumed)" if self.has_assumed_rate else "")
 
 
 LinksByEnds = Mapping[frozenset[str], _Link]
@@ -64,6 +73,18 @@ def compare_fabrics(before: Fabric, after: Fabric) -> CheckReport:
     )
 
 
+def not_compared(before: Fabric, after: Fabric) -> Iterator[str]:
+    """Yield how many links stayed of which a rate, or a delay, is assumed and was not compared."""
+    links_before, links_after = _links(before), _links(after)
+    pairs = [(link, links_after[key]) for key, link in links_before.items() if key in links_after]
+    num_rates = sum(old.has_assumed_rate != new.has_assumed_rate for old, new in pairs)
+    num_delays = sum(old.has_assumed_delay != new.has_assumed_delay for old, new in pairs)
+    if num_rates:
+        yield f"links whose rate is assumed in one of the two, not compared: {num_rates}"
+    if num_delays:
+        yield f"links whose cable length is assumed in one of the two, not compared: {num_delays}"
+
+
 def _compare_nodes(before: Fabric, after: Fabric) -> Iterator[Finding]:
     first, second = _nodes(before), _nodes(after)
     for name in sorted(first.keys() | second.keys()):
@@ -86,23 +107,23 @@ def _compare_cabling(before: LinksByEnds, after: LinksByEnds) -> Iterator[Findin
             continue
         stays = next((end for end in link.ends if added_at.get(end) in added), None)
         if stays is None:
-            yield _change(LINK_REMOVED, f"link {link}", format_rate(link.rate_bps), ABSENT)
+            yield _change(LINK_REMOVED, f"link {link}", link.rate, ABSENT)
         else:
             new = added.pop(added_at[stays])
             yield _change(LINK_RECABLED, stays, _far_end(link, stays), _far_end(new, stays))
     for link in added.values():
-        yield _change(LINK_ADDED, f"link {link}", ABSENT, format_rate(link.rate_bps))
+        yield _change(LINK_ADDED, f"link {link}", ABSENT, link.rate)
 
 
 def _compare_speeds(before: LinksByEnds, after: LinksByEnds) -> Iterator[Finding]:
     """Yield rates and delays that changed of links that stayed."""
     for key, old in before.items():
         new = after.get(key, old)
-        if old.rate_bps != new.rate_bps:
+        if old.rate_bps != new.rate_bps and not (old.has_assumed_rate or new.has_assumed_rate):
             severity = None if new.rate_bps < old.rate_bps else Severity.INFO
-            rates = format_rate(old.rate_bps), format_rate(new.rate_bps)
-            yield _change(RATE_CHANGED, f"link {old}", *rates, severity)
-        if sorted(old.delays_ps) != sorted(new.delays_ps):
+            yield _change(RATE_CHANGED, f"link {old}", old.rate, new.rate, severity)
+        is_known = not (old.has_assumed_delay or new.has_assumed_delay)
+        if is_known and sorted(old.delays_ps) != sorted(new.delays_ps):
             delays = _delays(old), _delays(new)
             yield _change(DELAY_CHANGED, f"link {old}", *delays)
 
@@ -131,15 +152,20 @@ def _links(fabric: Fabric) -> LinksByEnds:
     """Return the links by their ports' labels, in the order of the labels."""
     tier_P = fabric.node_tier_N[fabric.port_node_P]
     tier_P = np.where(tier_P == UNKNOWN_TIER, tier_P.max(initial=0) + 1, tier_P)
+    rates_bps, delays_ps = assumed_rates_bps(fabric.notes), assumed_delays_ps(fabric.notes)
     links = []
     for port in np.nonzero(fabric.port_peer_P > np.arange(fabric.num_ports))[0].tolist():
         both = [port, int(fabric.port_peer_P[port])]
         low, high = sorted(both, key=lambda end: (int(tier_P[end]), fabric.port_label(end)))
+        rate_bps = int(fabric.port_rate_bps_P[low])
+        both_ps = int(fabric.port_delay_ps_P[low]), int(fabric.port_delay_ps_P[high])
         links.append(
             _Link(
                 ends=(fabric.port_label(low), fabric.port_label(high)),
-                rate_bps=int(fabric.port_rate_bps_P[low]),
-                delays_ps=(int(fabric.port_delay_ps_P[low]), int(fabric.port_delay_ps_P[high])),
+                rate_bps=rate_bps,
+                delays_ps=both_ps,
+                has_assumed_rate=rate_bps in rates_bps,
+                has_assumed_delay=delays_ps.issuperset(both_ps),
             )
         )
     return {frozenset(link.ends): link for link in sorted(links, key=lambda link: link.ends)}
@@ -154,7 +180,7 @@ def _rails(fabric: Fabric) -> dict[str, str]:
 
 def _far_end(link: _Link, near: str) -> str:
     (far,) = set(link.ends) - {near}
-    return f"to {far} at {format_rate(link.rate_bps)}"
+    return f"to {far} at {link.rate}"
 
 
 def _delays(link: _Link) -> str:

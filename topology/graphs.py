@@ -18,7 +18,8 @@ from fabrictune.foundation.checks import CheckReport
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, InputError, Mistake
 from fabrictune.foundation.output_files import replaced_file
-from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM
+from fabrictune.topology.assumed_links import assumed_notes
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, FIRST_IPV4
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.files import REMARKS, read_remarks, remarks
@@ -156,10 +157,9 @@ def _read_remarks(graph: "nx.Graph[Any]") -> tuple[tuple[str, ...], CheckReport]
 def _defaults(graph: "nx.Graph[Any]") -> Iterator[str]:
     """Yield a note of the links whose rate, and of those whose delay, the graph does not give."""
     links = [data for _, _, data in graph.edges(data=True)]
-    if num_links := sum("rate_bps" not in link for link in links):
-        yield f"{num_links} links have no speed; assuming {format_rate(DEFAULT_RATE_BPS)}"
-    if num_links := sum("from_delay_ps" not in link or "to_delay_ps" not in link for link in links):
-        yield f"links without a cable length, taken as {DEFAULT_CABLE_MM // 1000} m: {num_links}"
+    num_rates = sum("rate_bps" not in link for link in links)
+    num_cables = sum("from_delay_ps" not in link or "to_delay_ps" not in link for link in links)
+    yield from assumed_notes(num_rates, DEFAULT_RATE_BPS, num_cables)
 
 
 def _read_nodes(graph: "nx.Graph[Any]", mistakes: list[Mistake]) -> Iterator[GraphRow]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.records import Finding, Severity
-from fabrictune.topology.diff import compare_fabrics
+from fabrictune.topology.diff import compare_fabrics, not_compared
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.importers.csv_cabling import load_csv
 
@@ -77,6 +77,22 @@ def test_a_faster_link_is_no_error(read) -> None:
     """Only lost capacity is."""
     faster = read(LIST[0], LIST[1].replace("400G", "800G"), *LIST[2:])
     assert [one.severity for one in compare_fabrics(read(*LIST), faster).findings] == [Severity.INFO]
+
+
+def test_what_is_assumed_is_not_compared(read) -> None:
+    """A list without speeds and lengths says nothing of those of another; of a link that moved, that it is assumed."""
+    bare = [line.replace("400G,3 m", ",").replace("400G,30 m", ",") for line in LIST]
+    for pair in ((read(*bare), read(*LIST)), (read(*LIST), read(*bare))):
+        assert compare_fabrics(*pair).findings == ()
+        assert list(not_compared(*pair)) == [
+            "links whose rate is assumed in one of the two, not compared: 4",
+            "links whose cable length is assumed in one of the two, not compared: 4",
+        ]
+    moved = [*bare[:1], bare[1].replace("t1,1", "t2,1"), *bare[2:]]
+    assert told(compare_fabrics(read(*LIST), read(*moved)).findings) == [
+        ("link-recabled", "h1:nic0", "to t1:1 at 400 Gbps", "to t2:1 at 100 Gbps (assumed)")
+    ]
+    assert list(not_compared(read(*LIST), read(*LIST))) == []
 
 
 def test_two_cables_that_changed_places_are_two_recablings(small_clos: Fabric) -> None:

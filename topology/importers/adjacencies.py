@@ -13,6 +13,7 @@ from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.fabric import ONE_SIDED, SPEED_MISMATCH
 from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
+from fabrictune.topology.assumed_links import assumed_notes
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import NO_RAIL
 from fabrictune.topology.importers.cabling import Cable, Cabling, End
@@ -54,12 +55,7 @@ def join_adjacencies(
     cabling.checked += _check_speeds(links, confidence) + _check_sides(links, reporters, confidence)
     num_default_rates = sum(all(adjacency.rate_bps is None for adjacency in link) for link in links)
     num_default_cables = sum(all(adjacency.cable_mm is None for adjacency in link) for link in links)
-    if num_default_rates:
-        rate = format_rate(default_rate_bps)
-        cabling.notes.append(f"{num_default_rates} links have no speed; assuming {rate}")
-    if num_default_cables:
-        metres = DEFAULT_CABLE_MM // 1000
-        cabling.notes.append(f"links without a cable length, taken as {metres} m: {num_default_cables}")
+    cabling.notes.extend(assumed_notes(num_default_rates, default_rate_bps, num_default_cables))
 
 
 def _check_sides(links: Links, reporters: Collection[str], confidence: Confidence) -> CheckReport:

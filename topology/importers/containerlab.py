@@ -25,7 +25,8 @@ from typing import Any
 
 from fabrictune.foundation.documents import Document, Key, load_yaml
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError
-from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_link_rate_bps
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, parse_length_mm, parse_link_rate_bps
+from fabrictune.topology.assumed_links import assumed_notes
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
@@ -85,12 +86,7 @@ class _Reader:
             self._mistake("not a list of links", "a list", "topology", "links")
         for row, link in enumerate(links if isinstance(links, list) else []):
             self._read_link(row, link)
-        if self.num_defaulted:
-            rate = format_rate(self.default_rate_bps)
-            self.cabling.notes.append(f"{self.num_defaulted} links have no speed; assuming {rate}")
-        if self.num_default_cables:
-            metres = DEFAULT_CABLE_MM // 1000
-            self.cabling.notes.append(f"links without a cable length, taken as {metres} m: {self.num_default_cables}")
+        self.cabling.notes.extend(assumed_notes(self.num_defaulted, self.default_rate_bps, self.num_default_cables))
         self.cabling.notes.extend(f"{guess}: {named(names)}" for guess, names in self.guessed.items())
         return self.cabling.finish()
 

@@ -188,7 +188,7 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
       fabrictune topo diff configs-monday/ configs-friday/ --fail-on warning
     """
     from fabrictune.cli.framework.findings import exit_code, judged_json, print_checks
-    from fabrictune.topology.diff import compare_fabrics
+    from fabrictune.topology.diff import compare_fabrics, not_compared
 
     fabrics = [_import([path], file_format) for path in (before, after)]
     report = compare_fabrics(*fabrics)
@@ -196,10 +196,12 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
     if as_json:
         notes = {side: list(fabric.notes) for side, fabric in zip(("before", "after"), fabrics, strict=True)}
         judged = judged_json(report)
+        notes["both"] = list(not_compared(*fabrics))
         print_json({"notes": notes, "changes": judged.pop("findings"), **judged})
         return exit_code(changes, fail_on)
     for path, fabric in zip((before, after), fabrics, strict=True):
         print_lines(f"note: {path}: {note}" for note in fabric.notes)
+    print_lines(f"note: {note}" for note in not_compared(*fabrics))
     if changes:
         rows = [
             (change.severity.value, change.id.removeprefix("diff."), change.entity, change.expected, change.actual)
