@@ -70,7 +70,7 @@ class Transfers:
 
     def column(self, name: str, begin: int, end: int) -> IntArray:
         """Return rows `begin` to `end` - 1 of a column of the TrafficTrace."""
-        parts = [self._of_requests(name)[begin : min(end, len(self._trace))]]
+        parts = [self._of_requests(name, begin, min(end, len(self._trace)))]
         for block, ends in zip(self._blocks, self._ends, strict=True):
             column = _COLUMNS[name]
             parts += [column(block, ends, *place) for place in block.rectangles(begin, end)]
@@ -87,16 +87,19 @@ class Transfers:
             parts += [block.waits_of(*place) for place in block.rectangles(begin, end)]
         return join_dependencies(parts)
 
-    def _of_requests(self, name: str) -> IntArray:
-        """Return a column of the requests becoming ready."""
+    def _of_requests(self, name: str, begin: int, end: int) -> IntArray:
+        """Return rows `begin` to `end` - 1 of a column of the requests becoming ready."""
+        if name == "operation_N":
+            return np.arange(begin, end)
         columns: Mapping[str, IntArray] = {
             "source_N": self._trace.rank_N,
             "destination_N": self._trace.rank_N,
             "delay_ps_N": self._trace.compute_before_ps_N,
-            "operation_N": np.arange(len(self._trace)),
         }
+        if name in columns:
+            return columns[name][begin:end]
         constants = {"medium_N": int(Medium.NONE)} | dict.fromkeys(("qp_N", *RELAYS), UNKNOWN)
-        return columns[name] if name in columns else np.full(len(self._trace), constants.get(name, 0), np.int64)
+        return np.full(max(end - begin, 0), constants.get(name, 0), np.int64)
 
 
 def _ends(
