@@ -18,6 +18,8 @@ from fabrictune.foundation.units import PS_PER_S
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS, PATH_END
 
+MOST_COUNTED = 2**20  # numbers of GPUs
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficTotals:
@@ -128,11 +130,17 @@ def join_transfers(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArra
 
 def nvlink_gpus(traffic: TrafficTrace) -> IntArray:
     """Return the GPUs whose NVLink some transfer takes, in order, shape (G,)."""
-    gpus = [np.zeros(0, np.int64)]
+    gpu_G = np.zeros(0, np.int64)
     for begin, end in ranges(0, len(traffic)):
-        gpus = [np.unique(np.concatenate([*gpus, *_nvlink_ends(traffic, begin, end).values()]))]
-        gpus = [gpus[0][gpus[0] != UNKNOWN]]
-    return gpus[0]
+        ends = [gpu_N[gpu_N != UNKNOWN] for gpu_N in _nvlink_ends(traffic, begin, end).values()]
+        gpu_G = np.union1d(gpu_G, _distinct(np.concatenate(ends)))
+    return gpu_G
+
+
+def _distinct(gpu_N: IntArray) -> IntArray:
+    """Return the GPUs among some in order, by counting where their numbers are low."""
+    is_low = gpu_N.max(initial=0) < max(len(gpu_N), MOST_COUNTED)
+    return np.flatnonzero(np.bincount(gpu_N)) if is_low else np.unique(gpu_N)
 
 
 def _nvlink_ends(traffic: TrafficTrace, begin: int, end: int) -> dict[str, IntArray]:
