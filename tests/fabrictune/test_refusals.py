@@ -18,8 +18,9 @@ CLOS = "fabric: {builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_hos
 INCAST = "traffic: {workload: incast, senders: 2, message: 64 KB}\n"
 JOB = "traffic: {workload: all_reduce, layout: {dp: 8}, message: 64 KB}\n"
 FREE_TEXT = {  # names that only the user's own files give
-    "at", "device", "endpoints.nic", "endpoints.observed", "devices.device", "devices.port", "fail", "hosts", "key",
-    "link", "name", "nic.slow_hosts", "part", "parts.name", "port", "question", "switch",
+    "at", "device", "endpoints.nic", "endpoints.observed", "devices.device", "devices.port", "fail",
+    "first_host", "hosts", "key", "link", "name", "nic.slow_hosts", "part", "parts.job", "parts.name", "port",
+    "question", "switch",
 }  # fmt: skip
 
 
