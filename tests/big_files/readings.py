@@ -167,6 +167,20 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             name="perftest", file="big.txt", write=_text(texts.perftest), words=("rdma", "import", FILE, "--out", OUT)
         ),
         Reading(
+            name="connection matrix",
+            file="big.cm",
+            write=_text(texts.connection_matrix),
+            words=("scenario", "check", FILE),
+            scenario=LISTED,
+        ),
+        Reading(
+            name="ns-3 flows",
+            file="flow.txt",
+            write=_text(texts.ns3_flows),
+            words=("scenario", "check", FILE),
+            scenario=LISTED,
+        ),
+        Reading(
             name="NIC counters",
             file="counters.txt",
             write=_text(texts.nic_counters),
