@@ -73,8 +73,8 @@ def _two_on_one_gpu(
         found=f"rank {rank} of {second.name!r} on {fabric.node_name_N[host]} GPU {gpu}, where rank {other} of "
         f"{first.name!r} is{more}",
         allowed="one rank a GPU",
-        next_step=f"give {second.name!r} other hosts (`hosts: free`, a list, a switch, `first_host`, or `placement: "
-        f"FILE`); if both are collectives of one job, set `job: {first.job}` in both",
+        next_step=f"give {second.name!r} other hosts in its `traffic` (`hosts: free`, a list, a switch, `first_host`, "
+        f"or `placement: FILE`); if both are collectives of one job, set `job: {first.job}` in both",
     )
 
 

@@ -35,7 +35,9 @@ class Part:
     """One kind of traffic among others."""
 
     name: str = field(metadata={"help": "of the part, in the record and in `expect`"})
-    traffic: Annotated[Chosen, PART_CHOICE] = field(metadata={"help": "what is sent"})
+    traffic: Annotated[Chosen, PART_CHOICE] = field(
+        metadata={"help": "what is sent, and from where", "known_as": ("hosts", "first_host", "placement", "layout")}
+    )
     start_ns: int = field(default=0, metadata={"help": "how much later than it would alone"})
     job: str = field(default="", metadata={"help": "of several parts that are collectives of one job: its name"})
 

@@ -92,7 +92,11 @@ def test_a_group_without_a_command_says_what_there_is(
             "fabrictune law list: unknown option '--jsn'\n  did you mean '--json'?\n  allowed: --json\n"
             "  next: fabrictune law list --help\n",
         ),
-        (["sim", "run"], "fabrictune sim run: SCENARIO is missing\n  next: fabrictune sim run --help\n"),
+        (
+            ["sim", "run"],
+            "fabrictune sim run: give a SCENARIO, or --trace and --fabric in its place\n"
+            "  next: fabrictune sim run --help\n",
+        ),
         (
             ["sim", "run", "x", "--fail-on", "warnin"],
             "fabrictune sim run: --fail-on: 'warnin'\n  did you mean 'warning'?\n"

@@ -62,8 +62,8 @@ JOB = "{name: %s, traffic: {workload: all_reduce, layout: {dp: 2}, message: 1 MB
 SHARED = (
     "mix.yaml:3: traffic.parts[1]: rank 0 of 'b' on host0 GPU 0, where rank 0 of 'a' is; the same on 1 more GPUs\n"
     "  allowed: one rank a GPU\n"
-    "  next: give 'b' other hosts (`hosts: free`, a list, a switch, `first_host`, or `placement: FILE`); if both are "
-    "collectives of one job, set `job: a` in both\n"
+    "  next: give 'b' other hosts in its `traffic` (`hosts: free`, a list, a switch, `first_host`, or "
+    "`placement: FILE`); if both are collectives of one job, set `job: a` in both\n"
 )
 
 

@@ -258,12 +258,12 @@ def test_a_graph_is_analyzed_over_the_hosts_of_its_ring(tmp_path: Path, capsys: 
         (
             ("files: [seen.yaml]",),
             "{0}/seen.yaml:5: traffic.files: {0}/seen.yaml: not one of the formats that are read\n"
-            "  allowed: capture, flows, nccl_graph, nccl_log, rdma\n  next: name the format\n",
+            "  allowed: capture, flows, nccl_graph, nccl_log, rdma, simccl\n  next: name the format\n",
         ),
         (
             ("files: [seen.yaml]", "format: captures"),
             "{}/seen.yaml:6: traffic.format: unknown format 'captures'\n  did you mean 'capture'?\n"
-            "  allowed: capture, flows, nccl_graph, nccl_log, rdma\n",
+            "  allowed: capture, flows, nccl_graph, nccl_log, rdma, simccl\n",
         ),
         (
             ("files: [graph.xml]", "hosts: [host0]"),
