@@ -11,7 +11,7 @@ of it is array arithmetic: the 49,152 ports of a 12,288-GPU fabric take some ten
 Shapes: N nodes, P ports, C NICs.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -185,14 +185,17 @@ def _outside(index: IntArray, limit: int, lowest: int = 0) -> BoolArray:
     return (index < lowest) | (index >= limit)
 
 
-def _repeated(values: Sequence[Hashable]) -> BoolArray:
-    """Mark every value that stood before."""
-    seen: set[Hashable] = set()
-    is_repeated = np.zeros(len(values), bool)
-    for row, value in enumerate(values):
-        is_repeated[row] = value in seen
-        seen.add(value)
-    return is_repeated
+def _repeated(number_R: IntArray) -> BoolArray:
+    """Mark every number that stood before."""
+    is_repeated_R = np.ones(len(number_R), bool)
+    is_repeated_R[np.unique(number_R, return_index=True)[1]] = False
+    return is_repeated_R
+
+
+def _numbered(names: Sequence[str]) -> IntArray:
+    """Return a number for each name, the same for equal ones."""
+    numbers: dict[str, int] = {}
+    return np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64, len(names))
 
 
 def _is_empty(names: Sequence[str]) -> BoolArray:
@@ -211,7 +214,8 @@ def _has_foreign_tier(fabric: Fabric) -> BoolArray:
 
 
 def _shares_port_name(fabric: Fabric) -> BoolArray:
-    return _repeated(list(zip(fabric.port_node_P.tolist(), fabric.port_name_P, strict=True)))
+    number_P = _numbered(fabric.port_name_P)
+    return _repeated(fabric.port_node_P * (number_P.max(initial=0) + 1) + number_P)
 
 
 def _is_not_mutual(fabric: Fabric) -> BoolArray:
@@ -250,7 +254,7 @@ def _has_wrong_port_count(fabric: Fabric) -> BoolArray:
 STAGES: tuple[tuple[Rule, ...], ...] = (
     (
         Rule("node-named", "a node has a name", "node", lambda f: _is_empty(f.node_name_N)),
-        Rule("node-names-differ", "no two nodes share a name", "node", lambda f: _repeated(f.node_name_N)),
+        Rule("node-names-differ", "no two nodes share a name", "node", lambda f: _repeated(_numbered(f.node_name_N))),
         Rule("node-kind", "a node is a host or a switch", "node", lambda f: _outside(f.node_kind_N, len(NodeKind))),
         Rule("node-group", "a group is 0 or more, or NO_GROUP", "node", lambda f: f.node_group_N < NO_GROUP),
         Rule("port-named", "a port has a name", "port", lambda f: _is_empty(f.port_name_P)),
@@ -267,7 +271,7 @@ STAGES: tuple[tuple[Rule, ...], ...] = (
         Rule("nic-host", "a NIC is on a node", "NIC", lambda f: _outside(f.nic_host_C, f.num_nodes)),
         Rule("nic-rail", "a rail is 0 or more, or NO_RAIL", "NIC", lambda f: f.nic_rail_C < NO_RAIL),
         Rule("nic-address", "an IPv4 address has 32 bits", "NIC", lambda f: _outside(f.nic_ipv4_C, 2**32)),
-        Rule("nic-addresses-differ", "no two NICs share an address", "NIC", lambda f: _repeated(f.nic_ipv4_C.tolist())),
+        Rule("nic-addresses-differ", "no two NICs share an address", "NIC", lambda f: _repeated(f.nic_ipv4_C)),
     ),
     (
         Rule("tier-fits-kind", "hosts have tier 0 and switches 1 or more, or UNKNOWN_TIER", "node", _has_foreign_tier),

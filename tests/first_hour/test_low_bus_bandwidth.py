@@ -1,4 +1,4 @@
-"""Job 4: why is the bus bandwidth low? One log of NCCL, with its results among the messages."""
+"""Why is the bus bandwidth low? One log of NCCL, with its results among the messages."""
 
 from pathlib import Path
 

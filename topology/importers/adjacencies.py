@@ -22,7 +22,7 @@ BOTH_SIDES = "every link in the tables of both its ends"
 ONE_SPEED = "one speed at both ends"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Adjacency:
     """One row of a neighbour table."""
 

@@ -30,7 +30,7 @@ def the_only(paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CabledNode:
     """A host or switch."""
 
@@ -39,7 +39,7 @@ class CabledNode:
     where: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cable:
     """A link between two interfaces."""
 

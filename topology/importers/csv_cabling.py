@@ -123,6 +123,7 @@ class _Reader:
         delimiter = max(",;\t|", key=text.partition("\n")[0].count)
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         columns: dict[str, int] = {}
+        texts: dict[str, str] = {}  # each once: a list has few names that differ
         try:
             for cells in lines:
                 if not any(cell.strip() for cell in cells):
@@ -131,7 +132,8 @@ class _Reader:
                     columns = self._read_heading(cells, f"{self.path}:{lines.line_num}")
                     continue
                 padded = [*cells, *[""] * len(columns)]
-                yield lines.line_num, {column: padded[place].strip() for column, place in columns.items()}
+                stripped = ((column, padded[place].strip()) for column, place in columns.items())
+                yield lines.line_num, {column: texts.setdefault(text, text) for column, text in stripped}
         except csv.Error as error:
             raise FabricError(Mistake(where=f"{self.path}:{lines.line_num}", found=f"no CSV: {error}")) from None
 

@@ -1,4 +1,4 @@
-"""Job 5: train on this machine, replay the run on a fabric, and plan the step of a cluster; the answers on screens."""
+"""Train on this machine, replay the run on a fabric, and plan the step of a cluster; the answers on screens."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Job 8: accept a cluster of sixteen hosts with what its engineer has: cabling, counters, collectives; one page."""
+"""Accept a cluster of sixteen hosts with what its engineer has: cabling, counters, collectives; one page."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Job 2: a mixture of experts on 512 GPUs at 2:1: which law, and which marking threshold.
+"""A mixture of experts on 512 GPUs at 2:1: which law, and which marking threshold.
 
 The commands are those for 512 GPUs; the fabric here has 32, so that the engine is done in seconds.
 """

@@ -1,4 +1,4 @@
-"""Job 1: from a lab's own configuration to the links on which two jobs collide, to a fix that the engine confirms."""
+"""From a lab's own configuration to the links on which two jobs collide, to a fix that the engine confirms."""
 
 import json
 
