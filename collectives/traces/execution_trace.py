@@ -20,12 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.collectives.traces.builder import TraceRow
+from fabrictune.collectives.traces.rooted_messages import with_messages
 from fabrictune.collectives.traces.torch_collectives import (
+    GATHERS,
     NO_COLLECTIVES,
     OPERATIONS,
     assumed_roots,
     full_bytes,
     left_out,
+    part_bytes,
     rooted_at,
 )
 from fabrictune.collectives.traces.torch_groups import MAX_GROUP, Groups
@@ -73,6 +76,7 @@ def read_execution_trace(paths: Sequence[Path]) -> CommTrace:
         of_rank[rank] = list(_read(path, rank, notes))
         if sum(map(len, of_rank.values())) > MAX_REQUESTS:
             raise TraceError(Mistake(where=str(path), found=f"more than {MAX_REQUESTS:,} collectives, up to here"))
+    of_rank = with_messages(of_rank, notes)
     requests = [event.request for events in of_rank.values() for event in events]
     if not requests:
         found = f"no {_REQUEST} that describes its collective"
@@ -99,7 +103,8 @@ def _read(path: Path, rank: int, notes: list[str]) -> Iterator[MeasuredRequest]:
                 if kind in OPERATIONS:
                     where = f"{path}, node {shown(node.get('id'))}"
                     request = _request(node, arguments, rank, groups, where)
-                    yield MeasuredRequest(stream=(str(arguments.get("Process Group Name")), ""), request=request)
+                    stream = (str(arguments.get("Process Group Name")), "")
+                    yield MeasuredRequest(stream=stream, request=request, kind=kind if kind in GATHERS else "")
                 else:
                     unknown[kind] += kind not in NO_COLLECTIVES
     except BROKEN as error:
@@ -148,14 +153,14 @@ def _request(node: Mapping[str, Any], arguments: Mapping[str, Any], rank: int, g
         found = f"a collective of ranks {shown(list(group))} in the trace of rank {rank}"
         raise TraceError(Mistake(where=where, found=found, next_step="name each file by its rank: et_RANK.json"))
     peer = rooted_at(name, group) if operation == Operation.BROADCAST else UNKNOWN
-    if operation in (Operation.SEND, Operation.RECEIVE):
+    if name not in GATHERS and operation in (Operation.SEND, Operation.RECEIVE):
         peer = group[_place_of_peer(node, name, len(group), where)]
     counts = [arguments.get(key, 0) for key in ("In msg nelems", "Out msg nelems")]
     return TraceRow(
         rank=rank,
         operation=operation,
         group=group,
-        num_bytes=full_bytes(counts, arguments.get("dtype"), where),
+        num_bytes=(part_bytes if name in GATHERS else full_bytes)(counts, arguments.get("dtype"), where),
         peer=peer,
         tag=str(arguments.get("Process Group Description", "")),
     )

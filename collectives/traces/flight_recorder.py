@@ -22,12 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.collectives.traces.builder import TraceRow
+from fabrictune.collectives.traces.rooted_messages import with_messages
 from fabrictune.collectives.traces.torch_collectives import (
+    GATHERS,
     NO_COLLECTIVES,
     OPERATIONS,
     assumed_roots,
     full_bytes,
     left_out,
+    part_bytes,
     rooted_at,
 )
 from fabrictune.collectives.traces.torch_groups import listed
@@ -83,6 +86,7 @@ def read_flight_recorder(paths: Sequence[Path]) -> CommTrace:
     if num_assumed := len(groups.keys() - ranks_of.keys()):
         notes.append(f"{_GROUPS}: {num_assumed}")
     of_rank = {rank: list(_requests(entries, rank, groups)) for rank, entries in _shared(entries_of, notes).items()}
+    of_rank = with_messages(of_rank, notes)
     if not any(of_rank.values()):
         raise TraceError(Mistake(where=str(paths[0]), found="no collective that all dumps of its group have"))
     requests = (event.request for events in of_rank.values() for event in events)
@@ -141,7 +145,7 @@ def _entries(dump: Mapping[str, Any], path: Path, notes: list[str]) -> Iterator[
         if operation is None:
             unknown[kind] += kind not in NO_COLLECTIVES
             continue
-        is_message = operation in (Operation.SEND, Operation.RECEIVE)
+        is_message = kind not in GATHERS and operation in (Operation.SEND, Operation.RECEIVE)
         number = UNKNOWN if is_message else _whole(fields, "collective_seq_id", where)
         yield _Entry(name=str(group[0]), number=number, kind=kind, fields=fields, where=where)
     notes.extend(left_out(+unknown, str(path)))
@@ -184,14 +188,15 @@ def _requests(entries: Sequence[_Entry], rank: int, groups: Mapping[str, tuple[i
             issue_ps=_time_ps(entry, "time_created_ns") if begin_ps == UNKNOWN else begin_ps,
             complete_ps=end_ps,
         )
-        yield MeasuredRequest(stream=(entry.name, ""), request=request)
+        kind = entry.kind if entry.kind in GATHERS else ""
+        yield MeasuredRequest(stream=(entry.name, ""), request=request, kind=kind)
 
 
 def _peer(entry: _Entry, operation: Operation, group: tuple[int, ...]) -> int:
     """Return the root or the other end; a message's ends are places in the group."""
     if operation == Operation.BROADCAST:
         return rooted_at(entry.kind, group)
-    if operation not in (Operation.SEND, Operation.RECEIVE):
+    if entry.kind in GATHERS or operation not in (Operation.SEND, Operation.RECEIVE):
         return UNKNOWN
     match = _MESSAGE.fullmatch(entry.kind)
     if not match or int(match[4]) >= len(group):
@@ -205,7 +210,7 @@ def _size(entry: _Entry) -> int:
     counts = [_num_elements(entry, name) for name in ("input_sizes", "output_sizes")]
     kinds = entry.fields.get("input_dtypes") or entry.fields.get("output_dtypes")
     kind = kinds[0] if isinstance(kinds, list | tuple) and kinds else kinds
-    return full_bytes(counts, kind, entry.where)
+    return (part_bytes if entry.kind in GATHERS else full_bytes)(counts, kind, entry.where)
 
 
 def _num_elements(entry: _Entry, name: str) -> int:

@@ -5,8 +5,8 @@ profiler), the entries `record_param_comms` on the host. On each rank a request 
 stream, and for the gap between them as work; issue and completion are those measured. Where times count from 1970, the
 first request of all files is time 0. Ranks of a group of which no trace is given are taken to have made the same
 requests as the lowest rank of theirs that is. A broadcast comes from its group's first rank, and a reduce goes there,
-which the trace does not say otherwise. Notes count what is taken so, and collectives of kinds that a CommTrace does not
-have (gather, scatter). The file is read as a stream.
+which the trace does not say otherwise; gathers and scatters are messages of the same root. Notes count what is taken
+so. The file is read as a stream.
 
 Source: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the names of arguments.
 Left out: waits between streams, and splits of unequal all-to-alls.
@@ -21,12 +21,15 @@ from typing import Any, NoReturn
 
 from fabrictune.collectives.traces.builder import TraceRow
 from fabrictune.collectives.traces.profile_text import EventFilter
+from fabrictune.collectives.traces.rooted_messages import with_messages
 from fabrictune.collectives.traces.torch_collectives import (
+    GATHERS,
     NO_COLLECTIVES,
     OPERATIONS,
     assumed_roots,
     full_bytes,
     left_out,
+    part_bytes,
     rooted_at,
 )
 from fabrictune.collectives.traces.torch_groups import Groups
@@ -64,6 +67,9 @@ def read_kineto(paths: Sequence[Path]) -> CommTrace:
         if rank in of_rank:
             raise TraceError(Mistake(where=str(path), found=f"a second trace of rank {rank}"))
         of_rank[rank] = events
+    of_rank = with_messages(of_rank, notes)
+    if not any(of_rank.values()):
+        raise TraceError(Mistake(where=str(paths[0]), found="no collective whose ranks all have a file"))
     requests = (event.request for events in of_rank.values() for event in events)
     return trace_of_profiles(of_rank, notes=[*notes, *assumed_roots(requests)])
 
@@ -127,7 +133,9 @@ class _Reading:
         where = f"{self._where}, {arguments['Collective name']} at {_time_text(entry.get('ts'))} us"
         if request := _request(entry, arguments, where, self._groups):
             stream = _stream_part(entry, "pid", where), _stream_part(entry, "tid", where)
-            event = MeasuredRequest(stream=self._streams.setdefault(stream, stream), request=request)
+            kind = str(arguments["Collective name"]).lower()
+            kind = kind if kind in GATHERS else ""
+            event = MeasuredRequest(stream=self._streams.setdefault(stream, stream), request=request, kind=kind)
             (self.of_kernels if is_kernel else self.of_host).append(event)
         elif (kind := shown(arguments["Collective name"]).strip("'").lower()) not in NO_COLLECTIVES:
             self._unknown[is_kernel, kind] += 1
@@ -169,14 +177,15 @@ def _request(entry: Mapping[str, Any], arguments: Mapping[str, Any], where: str,
     operation = OPERATIONS.get(name)
     if operation is None:  # wait, init, end of a coalesced group
         return None
-    group = groups.of(arguments, where)
+    group, counts = groups.of(arguments, where), [arguments.get(count, 0) for count in _COUNTS]
+    size = part_bytes if name in GATHERS else full_bytes
     start_ps = _picoseconds(entry.get("ts"), where)
     return TraceRow(
         rank=0,
         operation=operation,
         group=group,
-        num_bytes=full_bytes([arguments.get(name, 0) for name in _COUNTS], arguments.get("dtype"), where),
-        peer=rooted_at(name, group) if operation == Operation.BROADCAST else _peer(operation, arguments, where),
+        num_bytes=size(counts, arguments.get("dtype"), where),
+        peer=_peer(name, operation, group, arguments, where),
         tag=str(arguments.get("Process Group Description", "")),
         issue_ps=start_ps,
         complete_ps=start_ps + _picoseconds(entry.get("dur", 0), where),
@@ -201,13 +210,15 @@ def _picoseconds(value: Any, where: str) -> int:
     return int(value * PS_PER_US)
 
 
-def _peer(operation: Operation, arguments: Mapping[str, Any], where: str) -> int:
-    if operation not in (Operation.SEND, Operation.RECEIVE):
+def _peer(name: str, operation: Operation, group: tuple[int, ...], arguments: Mapping[str, Any], where: str) -> int:
+    if operation == Operation.BROADCAST:
+        return rooted_at(name, group)
+    if name in GATHERS or operation not in (Operation.SEND, Operation.RECEIVE):
         return UNKNOWN
-    name = "Dst Rank" if operation == Operation.SEND else "Src Rank"
-    peer = arguments.get(name)
+    end = "Dst Rank" if operation == Operation.SEND else "Src Rank"
+    peer = arguments.get(end)
     if type(peer) is not int:
-        raise TraceError(Mistake(where=where, found=f"no {name!r}", next_step="trace with a newer profiler"))
+        raise TraceError(Mistake(where=where, found=f"no {end!r}", next_step="trace with a newer profiler"))
     if not 0 <= peer <= MAX_RANK:
-        raise TraceError(Mistake(where=where, found=f"{name} {shown(peer)}", allowed="0 to 2147483647"))
+        raise TraceError(Mistake(where=where, found=f"{end} {shown(peer)}", allowed="0 to 2147483647"))
     return peer

@@ -1,7 +1,8 @@
 """Collectives as PyTorch writes them down: their names, and the sizes of elements.
 
 A reduce to a rank moves what a broadcast from the next rank of the ring does: along a ring both cross every link but
-one, with all bytes. A CommTrace has no reduces, and gets such a broadcast instead.
+one, with all bytes. A CommTrace has no reduces, and gets such a broadcast instead. Gathers and scatters are messages
+(`rooted_messages`).
 
 Source: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.hpp and FlightRecorder.hpp, and the names under which
 ProcessGroupNCCL.cpp records its collectives; NCCL, src/device/reduce.h and broadcast.h.
@@ -46,10 +47,13 @@ OPERATIONS: Mapping[str, Operation] = {
     "all_to_all_v_single": Operation.ALL_TO_ALL,
     "alltoall": Operation.ALL_TO_ALL,
     "alltoall_base": Operation.ALL_TO_ALL,
+    "gather": Operation.SEND,  # or a receive, as `with_messages` says
+    "scatter": Operation.SEND,
     "send": Operation.SEND,
     "recv": Operation.RECEIVE,
     "barrier": Operation.BARRIER,
 }
+GATHERS = frozenset(("gather", "scatter"))
 REDUCES = frozenset(("reduce", "_reduce_oop"))
 NO_COLLECTIVES = frozenset(  # entries that communicate nothing
     ("wait", "init", "coalesced", "startcoalescing", "endcoalescing", "start_coalescing", "end_coalescing")
@@ -66,6 +70,11 @@ ELEMENT_BYTES: Mapping[str, int] = {
 def rooted_at(name: str, group: Sequence[int]) -> int:
     """Return the rank from which the bytes of a broadcast or a reduce come, whose root is taken as the first rank."""
     return group[1 % len(group)] if name in REDUCES else group[0]
+
+
+def part_bytes(counts: Sequence[Any], kind: Any, where: str) -> int:
+    """Return the bytes of one rank's part of a gather or a scatter: the smaller buffer; raises TraceError."""
+    return full_bytes([min((count for count in counts if count), default=0)], kind, where)
 
 
 def full_bytes(counts: Sequence[Any], kind: Any, where: str) -> int:

@@ -26,6 +26,8 @@ class MeasuredRequest:
 
     stream: tuple[object, object]
     request: TraceRow  # issue and completion as measured, without waits
+    kind: str = ""  # gather or scatter, whose request is that of a message
+    messages: tuple[TraceRow, ...] = ()  # in its place, all at once
 
 
 def trace_of_profiles(of_rank: Mapping[int, Sequence[MeasuredRequest]], *, notes: Sequence[str] = ()) -> CommTrace:
@@ -133,14 +135,15 @@ def _by_time(placed: Iterable[_Placed]) -> list[MeasuredRequest]:
 
 def _chained(events: Sequence[MeasuredRequest], rank: int, first_row: int) -> Iterator[TraceRow]:
     """Yield a rank's requests, each waiting for the one before it on its stream and for the gap between them."""
-    last: dict[tuple[object, object], tuple[int, int]] = {}  # stream -> row and end of its last request
-    for row, event in enumerate(events, first_row):
-        request = event.request
-        waits: tuple[int, ...] = ()
-        gap_ps = 0
+    last: dict[tuple[object, object], tuple[range, int]] = {}  # stream -> rows and end of its last request
+    row = first_row
+    for event in events:
+        request, rows = event.request, event.messages or (event.request,)
+        waits, gap_ps = range(0), 0
         if event.stream in last:
-            row_before, end_ps = last[event.stream]
-            waits = (row_before,)
+            waits, end_ps = last[event.stream]
             gap_ps = 0 if UNKNOWN in (request.issue_ps, end_ps) else max(0, request.issue_ps - end_ps)
-        last[event.stream] = row, request.complete_ps
-        yield replace(request, rank=rank, waits=waits, compute_before_ps=gap_ps)
+        last[event.stream] = range(row, row + len(rows)), request.complete_ps
+        row += len(rows)
+        for one in rows:
+            yield replace(one, rank=rank, waits=tuple(waits), compute_before_ps=gap_ps)

@@ -53,7 +53,9 @@ def read(*paths: Path) -> CommTrace:
 def test_collectives_become_requests(suffix: str, tmp_path: Path) -> None:
     """400 B each; those of one group in their order, without work; operators and waits are none."""
     nodes = [collective("allreduce"), node("aten::add", [1], {}), collective("wait"), collective("_allgather_base")]
-    path = save(tmp_path / f"rank-0.{suffix}", *nodes, collective("allreduce", "5"), collective("gather"))
+    path = save(
+        tmp_path / f"rank-0.{suffix}", *nodes, collective("allreduce", "5"), collective("sparse"), collective("gather")
+    )
     assert is_execution_trace(path)
     trace = read(path)
     assert trace.groups == ((0, 1, 2, 3), (0, 2))
@@ -63,7 +65,8 @@ def test_collectives_become_requests(suffix: str, tmp_path: Path) -> None:
     assert [trace.dependencies.of(row).tolist() for row in range(3)] == [[], [0], []]
     assert not trace.compute_before_ps_N.any()
     assert trace.notes == (
-        f"{path}: collectives of kinds that are not read, left out (gather 1): 1",
+        f"{path}: collectives of kinds that are not read, left out (sparse 1): 1",
+        "gathers and scatters of groups of which a rank has no file, left out: 1",
         "requests without times, between which no work is counted: 3",
         "ranks without a profile, taken to ask what the lowest profiled rank of their group does: 3 of 4",
     )

@@ -73,20 +73,22 @@ def test_dumps_of_real_processes_are_read(real_dumps: list[Path]) -> None:
     assert all(map(is_flight_recorder, real_dumps))
     trace = read_trace(real_dumps)
     operations = [Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.BROADCAST, Operation.BROADCAST]
-    assert trace.operation_N.tolist() == [*operations, Operation.BARRIER] * 4
-    assert trace.bytes_N.tolist() == [4096, 16384, 4096, 4096, 0] * 4
+    operations.append(Operation.BARRIER)
+    root, other = [*operations, *[Operation.RECEIVE] * 3], [*operations, Operation.SEND]
+    assert trace.operation_N.tolist() == [*root, *other * 3]
+    assert trace.bytes_N.tolist() == [4096, 16384, 4096, 4096, 0, *[4096] * 3, *[4096, 16384, 4096, 4096, 0, 4096] * 3]
     assert trace.peer_N.tolist()[2:4] == [0, 1], "from the first, and to the first from the second"
     assert trace.groups == ((0, 1, 2, 3),)
     assert trace.issue_ps_N.min() == 0
     assert (trace.complete_ps_N == UNKNOWN).all(), "gloo's requests are not timed"
-    assert trace.notes[4:] == (
+    first = "taken as their group's first rank"
+    assert trace.notes == (
         "groups whose ranks the dumps do not list, taken as the ranks whose dumps name them: 1",
-        "broadcasts whose root the trace does not name, taken as their group's first rank: 4",
-        "reduces whose root the trace does not name, taken as their group's first rank, and as broadcasts, which move "
-        "the same: 4",
+        f"gathers and scatters whose root the trace does not name, {first}: 4",
+        f"broadcasts whose root the trace does not name, {first}: 4",
+        f"reduces whose root the trace does not name, {first}, and as broadcasts, which move the same: 4",
     )
-    assert all("left out (gather 1): 1" in note for note in trace.notes[:4])
-    assert len(match_requests(trace)) == 4
+    assert len(match_requests(trace)) == 5
 
 
 def entry(name: str, number: int, **more: Any) -> dict[str, Any]:

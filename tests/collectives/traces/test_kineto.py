@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fabrictune.collectives.request_matching import match_requests
 from fabrictune.collectives.traces import kineto, torch_groups
 from fabrictune.collectives.traces.formats import read_trace
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
@@ -372,15 +373,17 @@ def test_a_group_of_a_million_ranks_is_hashed_once(tmp_path: Path) -> None:
 
 
 def test_collectives_of_kinds_that_are_not_read_are_counted(tmp_path: Path) -> None:
-    """PyTorch's gather and scatter have no operation here; a reduce is as a broadcast."""
-    events = [event(name, start, 1) for start, name in enumerate(("reduce", "gather", "reduce", "_broadcast_oop"))]
-    on_host = {**event("scatter", 9, 1), "cat": "cpu_op", "name": "record_param_comms"}  # of which a kernel tells
+    """A reduce is as a broadcast; a gather of which a rank has no file is left out, as is what is unknown."""
+    names = ("reduce", "allreduce_sparse", "reduce", "_broadcast_oop", "gather")
+    events = [event(name, start, 1) for start, name in enumerate(names)]
+    on_host = {**event("reduce_sparse", 9, 1), "cat": "cpu_op", "name": "record_param_comms"}  # of which a kernel tells
     path = save(tmp_path / "trace.json", *events, on_host)
     trace = read_kineto([path])
     assert trace.operation_N.tolist() == [Operation.BROADCAST] * 6
     assert trace.peer_N.tolist() == [1, 1, 0] * 2
     assert trace.notes == (
-        f"{path}: collectives of kinds that are not read, left out (gather 1): 1",
+        f"{path}: collectives of kinds that are not read, left out (allreduce_sparse 1): 1",
+        "gathers and scatters of groups of which a rank has no file, left out: 1",
         "broadcasts whose root the trace does not name, taken as their group's first rank: 1",
         "reduces whose root the trace does not name, taken as their group's first rank, and as broadcasts, which move "
         "the same: 2",
@@ -388,10 +391,38 @@ def test_collectives_of_kinds_that_are_not_read_are_counted(tmp_path: Path) -> N
     )
 
 
+def test_gathers_and_scatters_are_messages_of_the_first_rank(tmp_path: Path) -> None:
+    """200 B from each of two ranks to the first at once, and 200 B back after 4 us; the next waits for all of them."""
+    paths = []
+    for rank in range(3):
+        group = {"Process Group Ranks": "[0, 1, 2]"}
+        whole = {"In msg nelems": 100, "Out msg nelems": 0 if rank else 300}
+        back = {"In msg nelems": 0 if rank else 300, "Out msg nelems": 100}
+        events = event("gather", 1, 1, **group, **whole), event("scatter", 6, 1, **group, **back)
+        paths.append(save(tmp_path / f"{rank}.json", *events, event("allreduce", 9, 1, **group), rank=rank))
+    trace = read_kineto(paths)
+    send, receive = Operation.SEND, Operation.RECEIVE
+    assert trace.operation_N.tolist() == [receive, receive, send, send, 0, *([send, receive, 0] * 2)]
+    assert trace.peer_N.tolist() == [1, 2, 1, 2, UNKNOWN, *([0, 0, UNKNOWN] * 2)]
+    assert trace.bytes_N.tolist() == [200] * 11
+    assert [trace.dependencies.of(row).tolist() for row in range(5)] == [[], [], [0, 1], [0, 1], [2, 3]]
+    assert trace.compute_before_ps_N[:5].tolist() == [0, 0, 4_000_000, 4_000_000, 2_000_000]
+    assert len(match_requests(trace)) == 2
+    assert trace.notes == (
+        "gathers and scatters whose root the trace does not name, taken as their group's first rank: 6",
+    )
+    alone = read_kineto([save(tmp_path / "alone.json", event("allreduce", 1, 1), event("gather", 2, 1))])
+    assert alone.operation_N.tolist() == [Operation.ALL_REDUCE] * 2
+    with pytest.raises(TraceError, match="no collective whose ranks all have a file"):
+        read_kineto([save(tmp_path / "alone.json", event("gather", 2, 1))])
+
+
 def test_a_trace_of_other_kinds_alone_says_which(tmp_path: Path) -> None:
     """Not that it holds no collective."""
-    with pytest.raises(TraceError, match="no collective of a kind that is read: gather\n  allowed: _all_gather_base"):
-        read_kineto([save(tmp_path / "trace.json", event("gather", 1, 1))])
+    with pytest.raises(
+        TraceError, match="no collective of a kind that is read: allreduce_sparse\n  allowed: _all_gather_base"
+    ):
+        read_kineto([save(tmp_path / "trace.json", event("allreduce_sparse", 1, 1))])
 
 
 def test_profiles_of_all_ranks_have_no_notes(tmp_path: Path) -> None:
