@@ -6,7 +6,7 @@ its own table was read, or two ends that run at different rates, of which the lo
 neighbours cannot be kept; that is a mistake of the files.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabrictune.foundation.checks import CheckReport, run_check, skip_check
@@ -34,7 +34,7 @@ class Adjacency:
     rail: int = NO_RAIL
 
 
-Links = list[list[Adjacency]]  # one or two of each link
+Links = list[tuple[Adjacency, ...]]  # one or two of each link
 
 
 def join_adjacencies(
@@ -69,8 +69,9 @@ def _check_sides(links: Links, reporters: Collection[str], confidence: Confidenc
 
 def _check_speeds(links: Links, confidence: Confidence) -> CheckReport:
     """Return the check of the links of which both ends say a speed."""
-    rates = [[adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None] for link in links]
-    told = [(link, rates_bps) for link, rates_bps in zip(links, rates, strict=True) if len(rates_bps) > 1]
+    mutual = [link for link in links if len(link) > 1]
+    rates = [[adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None] for link in mutual]
+    told = [(link, rates_bps) for link, rates_bps in zip(mutual, rates, strict=True) if len(rates_bps) > 1]
     if not told:
         return skip_check(SPEED_MISMATCH.id, f"{len(links):,} links", "no link has a speed at both ends")
     found = (_speed_mismatch(link, rates_bps, confidence) for link, rates_bps in told if len(set(rates_bps)) > 1)
@@ -92,17 +93,18 @@ def without_loops(cabling: Cabling, adjacencies: Iterable[Adjacency]) -> Iterato
 def _pair(adjacencies: Iterable[Adjacency]) -> Links:
     """Return one or two adjacencies for each link."""
     links: Links = []
-    one_sided: dict[tuple[End, End], list[Adjacency]] = {}
+    one_sided: dict[tuple[End, End], int] = {}  # places in `links`
     for adjacency in adjacencies:
-        link = one_sided.pop((adjacency.there, adjacency.here), None)
-        if link is None:
-            link = one_sided[adjacency.here, adjacency.there] = []
-            links.append(link)
-        link.append(adjacency)
+        place = one_sided.pop((adjacency.there, adjacency.here), None)
+        if place is None:
+            one_sided[adjacency.here, adjacency.there] = len(links)
+            links.append((adjacency,))
+        else:
+            links[place] = (*links[place], adjacency)
     return links
 
 
-def _cable(link: list[Adjacency], default_rate_bps: int) -> Cable:
+def _cable(link: Sequence[Adjacency], default_rate_bps: int) -> Cable:
     rates_bps = [adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None]
     cables_mm = [adjacency.cable_mm for adjacency in link if adjacency.cable_mm is not None]
     return Cable(
@@ -124,7 +126,7 @@ def _one_sided(adjacency: Adjacency, confidence: Confidence) -> Finding:
     )
 
 
-def _speed_mismatch(link: list[Adjacency], rates_bps: list[int], confidence: Confidence) -> Finding:
+def _speed_mismatch(link: Sequence[Adjacency], rates_bps: list[int], confidence: Confidence) -> Finding:
     ends = [
         f"{format_rate(rate)} at {':'.join(adjacency.here)}" for adjacency, rate in zip(link, rates_bps, strict=True)
     ]

@@ -66,7 +66,7 @@ class Cabling:
         self.nodes.setdefault(name, CabledNode(kind=kind, tier=tier, where=where))
 
     def finish(self) -> Fabric:
-        """Return the fabric; raises FabricError with every mistake, those of the cables last."""
+        """Return the fabric, once; raises FabricError with every mistake, those of the cables last."""
         self._check_cables()
         if self.mistakes:
             raise FabricError(*self.mistakes)
@@ -85,6 +85,7 @@ class Cabling:
                 delay_ps=cable.delay_ps,
                 rail=cable.rail,
             )
+        self.cables.clear()  # a million of them take more than the fabric
         return draft.finish(notes=self.notes, checked=self.checked)
 
     def add_mistakes(self, *mistakes: Mistake) -> None:

@@ -72,14 +72,22 @@ def is_csv(path: Path) -> bool:
 
 def load_csv(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read one cabling list; raises InputError with every mistake in it."""
-    reader = _Reader(the_only(paths))
-    cables = list(reader.cables())
+    return _read(the_only(paths), default_rate_bps).finish()
+
+
+def _read(path: Path, default_rate_bps: int) -> Cabling:
+    """Return what a list says; its rows are free again when the fabric is made."""
+    reader = _Reader(path)
+    cables, cabling = list(reader.cables()), reader.cabling
+    reporters = cabling.nodes if _are_mutual(cables) else ()
+    join_adjacencies(cabling, cables, reporters=reporters, default_rate_bps=default_rate_bps)
+    return cabling
+
+
+def _are_mutual(cables: Sequence[Adjacency]) -> bool:
+    """Return whether most cables stand in the list from both of their ends."""
     ends = {(cable.here, cable.there) for cable in cables}
-    num_mutual = sum((cable.there, cable.here) in ends for cable in cables)
-    is_mutual = 2 * num_mutual > len(cables)
-    cabling = reader.cabling
-    join_adjacencies(cabling, cables, reporters=cabling.nodes if is_mutual else (), default_rate_bps=default_rate_bps)
-    return cabling.finish()
+    return 2 * sum((cable.there, cable.here) in ends for cable in cables) > len(cables)
 
 
 class _Reader:

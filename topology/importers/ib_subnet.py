@@ -110,7 +110,7 @@ class IbSubnet:
                 where=port.where,
                 rate_bps=port.rate_bps,
             )
-            for port in self.ports
+            for port in self._taken_ports()
         )
         join_adjacencies(
             self.cabling,
@@ -120,6 +120,12 @@ class IbSubnet:
             confidence=Confidence.MEASURED,
         )
         return self.cabling.finish()
+
+    def _taken_ports(self) -> Iterator[IbPort]:
+        """Yield the ports, and forget each: a million take more than the fabric."""
+        self.ports.reverse()
+        while self.ports:
+            yield self.ports.pop()
 
     def _leave_out_aggregation_nodes(self) -> None:
         """Forget nodes that are parts of a switch, and their links."""

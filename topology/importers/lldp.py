@@ -55,6 +55,11 @@ def is_lldp(path: Path) -> bool:
 
 def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the tables of one or several devices; raises InputError with every mistake in them."""
+    return _read(paths, default_rate_bps).finish()
+
+
+def _read(paths: Sequence[Path], default_rate_bps: int) -> Cabling:
+    """Return what tables say; their rows are free again when the fabric is made."""
     cabling = Cabling("lldp")
     devices = list(read_devices(paths, cabling))
     heard = _heard(devices, cabling)
@@ -69,7 +74,7 @@ def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS
         default_rate_bps=default_rate_bps,
         confidence=Confidence.MEASURED,
     )
-    return cabling.finish()
+    return cabling
 
 
 def _heard(devices: Sequence[Device], cabling: Cabling) -> dict[End, Neighbour]:
