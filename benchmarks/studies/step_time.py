@@ -89,7 +89,7 @@ def step_lines(plan: Plan) -> Iterator[str]:
 def parts_of_step(plan: Plan) -> Iterator[tuple[str, float]]:
     """Yield the name and seconds of each part: model operations, other products, memory traffic, waiting.
 
-    Axes that overlap hide behind one another, so the last line is what they expose together beyond each alone.
+    Axes that overlap hide behind one another, so the last line is what they add together beyond each alone.
     """
     rows = plan.operations[plan.busiest_place]
     ideal_ps = plan.model_flops / plan.hardware.peak_flops_per_s * PS_PER_S
@@ -107,13 +107,13 @@ def parts_of_step(plan: Plan) -> Iterator[tuple[str, float]]:
         yield f"{part} {operation}".strip(), duration_ps / PS_PER_S
     num_others, others_ps = len(traffic) - len(shown), traffic.total() - sum(duration_ps for _, duration_ps in shown)
     yield f"{max(num_others, 0)} other operations bound by memory", others_ps / PS_PER_S
-    exposed_ps = {axis: plan.exposed_ps(axis) for axis in plan.trace.layout.axes}
+    added_ps = {axis: plan.added_ps(axis) for axis in plan.trace.layout.axes}
     waiting_ps = plan.without_network.step_ps - plan.work_ps
     yield "bubble", waiting_ps / PS_PER_S
-    for axis, duration_ps in exposed_ps.items():
-        yield f"exposed {axis}", duration_ps / PS_PER_S
-    together_ps = plan.at_best.step_ps - plan.without_network.step_ps - sum(exposed_ps.values())
-    yield "exposed by axes together", together_ps / PS_PER_S
+    for axis, duration_ps in added_ps.items():
+        yield f"added by {axis}", duration_ps / PS_PER_S
+    together_ps = plan.at_best.step_ps - plan.without_network.step_ps - sum(added_ps.values())
+    yield "added by axes together", together_ps / PS_PER_S
 
 
 if __name__ == "__main__":

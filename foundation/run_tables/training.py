@@ -107,8 +107,8 @@ TABLES = (
         columns=(
             text_column(
                 "part",
-                "`products` or `memory traffic` of the busiest place, `bubble`, `exposed` with an axis, or `step` for "
-                "the whole",
+                "`products` or `memory traffic` of the busiest place, `bubble`, `added by` an axis alone, or `step` "
+                "for the whole",
             ),
             integer_column("duration_ps", "its time"),
         ),

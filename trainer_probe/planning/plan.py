@@ -114,7 +114,7 @@ class Plan:
         """Waiting over work of the busiest place, where requests take no time."""
         return self.without_network.step_ps / self.work_ps - 1
 
-    def exposed_ps(self, axis: Axis) -> int:
+    def added_ps(self, axis: Axis) -> int:
         """Return the time that one axis' requests alone add to the step at best."""
         is_own_N = self.trace.is_along_N(axis)
         alone = self._graph.timeline(np.where(is_own_N, self._duration_ps_N, 0))

@@ -105,12 +105,12 @@ def _memory(plan: Plan) -> Columns:
 
 
 def _step_parts(plan: Plan) -> Columns:
-    """Return the parts of a step: work of the busiest place, bubble, and exposed communication of each axis."""
+    """Return the parts of a step: work of the busiest place, bubble, and what each axis alone adds."""
     parts = {
         "products": plan.bound_ps("products"),
         "memory traffic": plan.bound_ps("memory"),
         "bubble": plan.without_network.step_ps - plan.work_ps,
-        **{f"exposed {axis}": plan.exposed_ps(axis) for axis in plan.recipe.degrees.layout.axes},
+        **{f"added by {axis}": plan.added_ps(axis) for axis in plan.recipe.degrees.layout.axes},
         "step": plan.at_best.step_ps,
     }
     return to_columns("step_parts", [{"part": part, "duration_ps": time_ps} for part, time_ps in parts.items()])

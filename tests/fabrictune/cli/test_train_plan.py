@@ -45,7 +45,7 @@ def test_the_plan_is_one_json_value(capsys: Output) -> None:
     assert (found["num_ranks"], found["num_tokens"], found["rank"]) == (64, 16 * 4 * 2 * 64, 40)
     assert {row["place"] for row in found["volumes"]} == {1}
     assert {row["axis"] for row in found["volumes"]} == {"tp", "dp", "pp"}
-    parts = ["products", "memory traffic", "bubble", "exposed tp", "exposed dp", "exposed pp", "step"]
+    parts = ["products", "memory traffic", "bubble", "added by tp", "added by dp", "added by pp", "step"]
     assert [row["part"] for row in found["step"]] == parts
 
 

@@ -132,7 +132,7 @@ def test_chunks_of_an_exchange_hide_it_behind_the_experts() -> None:
     exposed = {
         (overlap, chunks): plan(
             Degrees(layout=ParallelLayout(dp=4, ep=4), expert_chunks=chunks), overlap, model=MIXTURE, hardware=fast
-        ).exposed_ps("ep")
+        ).added_ps("ep")
         for overlap in OVERLAPS
         for chunks in (1, 4)
     }
@@ -144,7 +144,7 @@ def test_one_message_is_waited_for_at_each_border() -> None:
     """Two ranks, a micro-batch: forward on both, a message between; backward on both, a message between."""
     found = plan(Degrees(layout=ParallelLayout(tp=2, pp=2)))
     message_ps = 64 * 256 * 4 / 2 * 8 / 8e9 * 1e12
-    assert found.exposed_ps("pp") == pytest.approx(2 * message_ps)
+    assert found.added_ps("pp") == pytest.approx(2 * message_ps)
 
 
 @pytest.mark.parametrize("cp", [2, 4])
@@ -157,7 +157,7 @@ def test_a_ring_is_passed_round_three_times_a_layer(cp: int) -> None:
     found = plan(Degrees(layout=ParallelLayout(cp=cp), num_batches=2), "none", hardware=hardware)
     block_ps = 2 * (64 // cp) * 256 * 4 * 8 / 8e9 * 1e12
     expected_ps = 2 * MODEL.depth * 3 * (cp - 1) * block_ps
-    assert found.exposed_ps("cp") == pytest.approx(expected_ps, rel=1e-6)
+    assert found.added_ps("cp") == pytest.approx(expected_ps, rel=1e-6)
     (own,) = [row for row in found.volumes(0) if row.axis == "cp" and row.sent_bytes]
     assert (own.sent_bytes, own.duration_ps) == pytest.approx((expected_ps / 1000, expected_ps))
 
@@ -170,8 +170,8 @@ def test_a_ring_beside_products_is_exposed_at_its_ends() -> None:
     degrees = Degrees(layout=ParallelLayout(cp=4), num_batches=2)
     serial, ring, everything = (plan(degrees, overlap) for overlap in ("none", "cp", "all"))
     home_ps = 2 * MODEL.depth * 2 * (64 // 4) * 256 * 4 * 8 / 8e9 * 1e12
-    assert home_ps <= ring.exposed_ps("cp") < serial.exposed_ps("cp")
-    assert everything.exposed_ps("cp") == ring.exposed_ps("cp")
+    assert home_ps <= ring.added_ps("cp") < serial.added_ps("cp")
+    assert everything.added_ps("cp") == ring.added_ps("cp")
     assert ring.without_network.step_ps == serial.without_network.step_ps
 
 
@@ -200,7 +200,7 @@ def test_without_overlap_each_stage_is_gathered_and_summed_once() -> None:
     """At the step's ends, by all places at the same time: what a rank's own dp requests take."""
     found = plan(Degrees(layout=ParallelLayout(dp=8, pp=2), virtual=2, num_batches=4), "none")
     own_ps = [sum(row.duration_ps for row in found.volumes(place) if row.axis == "dp") for place in range(2)]
-    assert found.exposed_ps("dp") == pytest.approx(max(own_ps), rel=0.02)
+    assert found.added_ps("dp") == pytest.approx(max(own_ps), rel=0.02)
 
 
 def test_no_request_is_complete_before_it_is_made() -> None:
