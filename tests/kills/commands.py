@@ -10,7 +10,11 @@ from pathlib import Path
 from tests.kills.inputs import Inputs
 
 Words = Callable[[Inputs, int], Sequence[str]]
-LOGS = sorted((Path(__file__).parents[1] / "golden" / "nccl").glob("r*.log"))
+GOLDEN = Path(__file__).parents[1] / "golden"
+LOGS = sorted((GOLDEN / "nccl").glob("r*.log"))
+PERFTEST = (GOLDEN / "perftest" / "bidirectional.txt", GOLDEN / "perftest" / "read_lat.txt")
+QUIET = ("--fail-on", "never")
+COUNTERS = (GOLDEN / "counters" / "before.txt", GOLDEN / "counters" / "after.txt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,10 @@ ALONE = (  # a network of its own, in which no target answers
     "sh",
 )
 PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
-READS = ("--rules", "--names", "--against", "--scenario", "--measured", "--token-file")  # options with a file to read
+READS = (  # options with a file to read
+    *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file"),
+    *("--topology", "--trace", "--fabric", "--then-simulate"),
+)
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma timers measure --profile": "needs RDMA devices, or a virtual machine that boots for minutes",
@@ -89,6 +96,8 @@ WRITINGS = (
     Writing(name="coll import", words=lambda i, v: [str(i.measurements[v])]),
     Writing(name="coll compare", words=lambda i, v: [str(i.measurements[v])]),
     Writing(name="coll model", words=lambda i, v: [str(i.jobs[v]), "all_reduce", "-e", "1 MiB"]),
+    Writing(name="rdma import", words=lambda _, v: [str(PERFTEST[v])]),
+    Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
     Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
     Writing(name="report build", words=lambda i, v: [str(i.records[v])], out="report.html"),
     Writing(name="train plan", words=lambda _, v: ["tiny", "--set", f"degrees.layout.dp={(2, 4)[v]}"]),
