@@ -12,9 +12,8 @@ Shapes: L lines of a rank, N nodes, R requests.
 """
 
 import re
-from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 from fabrictune.collectives.traces.builder import TraceBuilder
 from fabrictune.collectives.traces.goal_lines import SHORTER, GoalFile, Schedule
 from fabrictune.collectives.traces.request_graph import Graph, Ordered, requests_in_order
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
@@ -65,8 +64,12 @@ def read_goal(path: Path) -> CommTrace:
     if not num_rows:
         raise TraceError(Mistake(where=str(path), found="no message", allowed="a rank that sends or receives"))
     builder, crossing = TraceBuilder(), _crossing(requests.values())
+    to, of = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for sender, receiver in crossing:
+        to[sender].append(receiver)
+        of[receiver].append(sender)
     for own in requests.values():
-        _add(builder, own, crossing)
+        _add(builder, own, to[own.rank], of[own.rank])
     return builder.finish(tuple(reading.notes()))
 
 
@@ -107,30 +110,33 @@ def _where(path: Path, numbers: Sequence[int], line_of: Sequence[int], node: int
 
 def _crossing(requests: Iterable[_Requests]) -> frozenset[Edge]:
     """Return the edges on which tags come in another order where they are sent than where they are received."""
-    sent, received = defaultdict[Edge, "array[int]"](_numbers), defaultdict[Edge, "array[int]"](_numbers)
+    sent: dict[Edge, IntArray] = {}
+    received: dict[Edge, IntArray] = {}
     for own in requests:
-        for operation, peer, tag in zip(own.operation_R.tolist(), own.peer_R.tolist(), own.tag_R.tolist(), strict=True):
-            if operation == Operation.SEND:
-                sent[own.rank, peer].append(tag)
-            else:
-                received[peer, own.rank].append(tag)
-    edges = sent.keys() & received.keys()
-    return frozenset(
-        edge for edge in edges if sent[edge] != received[edge] and Counter(sent[edge]) == Counter(received[edge])
-    )
+        is_send_R = own.operation_R == Operation.SEND
+        sent |= {(own.rank, peer): tags for peer, tags in _tags_by_peer(own, is_send_R)}
+        received |= {(peer, own.rank): tags for peer, tags in _tags_by_peer(own, ~is_send_R)}
+    return frozenset(edge for edge in sent.keys() & received.keys() if _is_reordered(sent[edge], received[edge]))
 
 
-def _numbers() -> "array[int]":
-    return array("q")
+def _tags_by_peer(own: _Requests, is_own_R: BoolArray) -> Iterator[tuple[int, IntArray]]:
+    """Yield the tags of some requests for each peer, in order."""
+    peer_M, tag_M = own.peer_R[is_own_R], own.tag_R[is_own_R]
+    order_M = np.argsort(peer_M, kind="stable")
+    peers, first = np.unique(peer_M[order_M], return_index=True)
+    if len(peers):
+        yield from zip(peers.tolist(), np.split(tag_M[order_M], first[1:]), strict=True)
 
 
-def _add(builder: TraceBuilder, own: _Requests, crossing: frozenset[Edge]) -> None:
-    """Add a rank's requests to the trace."""
+def _is_reordered(sent_M: IntArray, received_M: IntArray) -> bool:
+    is_same = np.array_equal(sent_M, received_M)
+    return not is_same and np.array_equal(np.sort(sent_M), np.sort(received_M))
+
+
+def _add(builder: TraceBuilder, own: _Requests, to: Sequence[int], of: Sequence[int]) -> None:
+    """Add a rank's requests to the trace; its tags to some peers, and those of some, come in another order there."""
     is_send_R = own.operation_R == Operation.SEND
-    crosses_R = [
-        ((own.rank, peer) if is_send else (peer, own.rank)) in crossing
-        for peer, is_send in zip(own.peer_R.tolist(), is_send_R.tolist(), strict=True)
-    ]
+    crosses_R = np.where(is_send_R, np.isin(own.peer_R, to), np.isin(own.peer_R, of))
     label_R = np.where(crosses_R, own.tag_R + 1, 0)
     pairs, group_R = np.unique(np.stack([own.peer_R, label_R], axis=1), axis=0, return_inverse=True)
     peers, labels = pairs[:, 0].tolist(), pairs[:, 1].tolist()
@@ -144,7 +150,14 @@ def _add(builder: TraceBuilder, own: _Requests, crossing: frozenset[Edge]) -> No
         },
         groups=[(min(own.rank, peer), max(own.rank, peer)) for peer in peers],
         group_R=group_R.ravel(),
-        tags=[f"tag {tag}" for tag in own.tag_R.tolist()],
+        tags=_named(own.tag_R),
         waits=own.ordered.waits,
         labels=labels,
     )
+
+
+def _named(tag_R: IntArray) -> list[str]:
+    """Return the tags in words; equal ones are one text."""
+    tags, number_R = np.unique(tag_R, return_inverse=True)
+    names = [f"tag {tag}" for tag in tags.tolist()]
+    return [names[number] for number in number_R.ravel().tolist()]
