@@ -11,8 +11,8 @@ import pytest
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
 from fabrictune.trainer_probe.launcher.processes import CONTINUE, STOPPED, launch
+from fabrictune.trainer_probe.training.section_timeouts import SectionTimeouts
 from tests.patience import patience
 
 if TYPE_CHECKING:

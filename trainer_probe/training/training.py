@@ -10,8 +10,6 @@ import torch
 from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hooks import Hook, Hooks
-from fabrictune.trainer_probe.driver.progress import StepReport, StepSums, sum_over_ranks
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
@@ -24,6 +22,8 @@ from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceSource, pieces_of
 from fabrictune.trainer_probe.state.train_state import StateHead, TrainState, check_head, missing_pieces
+from fabrictune.trainer_probe.training.hooks import Hook, Hooks
+from fabrictune.trainer_probe.training.progress import StepReport, StepSums, sum_over_ranks
 
 Take = Callable[[], Sequence[MicroBatch]]
 
@@ -87,6 +87,7 @@ class Training:
             self.comm,
             loss_share=loss_share,
             is_stopped=self._is_stopped(),
+            is_busy=self._hooks.is_busy(),
             exposed_ns=exposed_ns,
             routing_sums=self._trainer.routing_sums,
         )
@@ -99,8 +100,12 @@ class Training:
 
     def state(self) -> TrainState:
         """Return this rank's state between two steps; its tensors are views, good until the next step."""
+        return TrainState(head=self.head(), pieces=self.pieces())
+
+    def head(self) -> StateHead:
+        """Return the part of the state that all ranks share, between two steps."""
         scale = self._scale
-        head = StateHead(
+        return StateHead(
             step=self.step,
             num_updates=int(self._optimizer.moments.state()[NUM_UPDATES]),
             loss_scale=None if scale is None else scale.value,
@@ -109,7 +114,6 @@ class Training:
             master_precision=self._master_precision(),
             settings=self.recipe.settings(),
         )
-        return TrainState(head=head, pieces=self.pieces())
 
     def load(self, head: StateHead, source: PieceSource) -> None:
         """Go on from a state of any layout; raises InputError, with all mistakes, and then nothing has changed.
@@ -203,6 +207,7 @@ class Training:
             mfu_fraction=self._utilisation(tokens_per_s),
             exposed_ns={axis: round(total / num_ranks) for axis, total in sums.exposed_ns.items()},
             routing=sums.routing,
+            num_busy=sums.num_busy,
         )
 
     def _utilisation(self, tokens_per_s: float) -> float:

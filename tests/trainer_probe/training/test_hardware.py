@@ -14,9 +14,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.driver.hardware import device_of, driver_settings
-from fabrictune.trainer_probe.driver.input_pipeline import Feed
-from tests.trainer_probe.driver.alone import small
+from fabrictune.trainer_probe.training.hardware import device_of, driver_settings
+from fabrictune.trainer_probe.training.input_pipeline import Feed
+from tests.trainer_probe.training.alone import small
 
 WITHOUT_A_NUMBER = re.compile(r"""device\(\s*["']cuda["']\s*\)|\.to\(\s*["']cuda|device=["']cuda["']|\.cuda\(\s*\)""")
 

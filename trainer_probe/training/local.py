@@ -14,17 +14,18 @@ import numpy as np
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.traces import CommTrace
+from fabrictune.trainer_probe.checkpoint.running import CheckpointSettings
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import check_device, device_of
-from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
-from fabrictune.trainer_probe.driver.outcome import Outcome
-from fabrictune.trainer_probe.driver.progress import Channel, Monitor, StepReport, stop_signals
-from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
-from fabrictune.trainer_probe.driver.weights import check_weights
 from fabrictune.trainer_probe.launcher.processes import Arrays, launch
 from fabrictune.trainer_probe.launcher.relay import relay
 from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.hardware import check_device, device_of
+from fabrictune.trainer_probe.training.input_pipeline import Machine, make_batches
+from fabrictune.trainer_probe.training.outcome import Outcome
+from fabrictune.trainer_probe.training.progress import Channel, Monitor, Note, StepReport, stop_signals
+from fabrictune.trainer_probe.training.section_timeouts import SectionTimeouts
+from fabrictune.trainer_probe.training.weights import check_weights
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
@@ -42,23 +43,29 @@ def train_locally(
     timeout_s: float,
     peak_flops_per_s: float | None = None,
     export: Path | None = None,
+    checkpoints: CheckpointSettings | None = None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Train with a process for each rank, calling `on_step` after each step. Ctrl-C ends the run after a step.
 
-    Its weights are then written to the folder `export`, if given, as a Hugging Face checkpoint.
+    Its weights are then written to the folder `export`, if given, as a Hugging Face checkpoint. It keeps `checkpoints`,
+    and tells `on_note` what it went on from and which were not saved.
 
     Raises InputError for unusable data and for more than MAX_RANKS ranks, and UnavailableError where torch is missing
     or a rank fails.
     """
     reports: list[StepReport] = []
 
-    def on_message(report: StepReport) -> None:
-        reports.append(report)
-        on_step(report)
+    def on_message(message: StepReport | Note) -> None:
+        if isinstance(message, Note):
+            on_note(message.text)
+            return
+        reports.append(message)
+        on_step(message)
 
-    work = partial(_train_rank, recipe, peak_flops_per_s, export)
+    work = partial(_train_rank, recipe, peak_flops_per_s, export, checkpoints)
     results, batches = run_locally(recipe, work, on_message, timeout_s=timeout_s)
-    next_sample = recipe.first_place + len(reports) * recipe.degrees.samples_per_step
+    next_sample = int(results[0]["place"])
     return Outcome(
         reports=tuple(reports),
         trace=merge([CommTrace.from_bytes(result["trace"].tobytes()) for result in results]),
@@ -130,15 +137,24 @@ def _train_rank(
     recipe: Recipe,
     peak_flops_per_s: float | None,
     export: Path | None,
+    checkpoints: CheckpointSettings | None,
     member: "Member",
     machine: Machine,
-    channel: Channel[StepReport],
+    channel: Channel[StepReport | Note],
 ) -> Arrays:
-    from fabrictune.trainer_probe.driver.loop import train
-    from fabrictune.trainer_probe.driver.timed_comm import timed_comm
+    from fabrictune.trainer_probe.training.checkpointed import train_with_checkpoints
+    from fabrictune.trainer_probe.training.timed_comm import timed_comm
 
     device = device_of(recipe)
     comm = timed_comm(recipe.degrees.layout, member, device)
-    monitor = Monitor(on_step=channel.send, is_stopped=channel.is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor, device, export=export)
-    return {"was_stopped": np.array(was_stopped), "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}
+    monitor = Monitor(
+        on_step=channel.send,
+        is_stopped=channel.is_stopped,
+        peak_flops_per_s=peak_flops_per_s,
+        on_note=lambda text: channel.send(Note(text=text)),
+    )
+    was_stopped, place = train_with_checkpoints(
+        recipe, comm, machine, monitor, device, checkpoints=checkpoints, export=export
+    )
+    found = {"was_stopped": np.array(was_stopped), "place": np.array(recipe.first_place if place is None else place)}
+    return {**found, "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import Mistake, RefusedError
-from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
+from fabrictune.trainer_probe.training.preflight import RankReport, check_ranks, machine_of
 
 GOOD = RankReport(
     host="a", is_first_there=False, versions={"fabrictune": "1.0", "torch": "2"}, settings={"name": "x", "seed": 1}

@@ -6,9 +6,9 @@ from typing import BinaryIO
 from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.growing_tables import append_row
 from fabrictune.foundation.records import RunRecord, describe_run
-from fabrictune.trainer_probe.driver.outcome import describe_recipe, training_row
-from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.outcome import describe_recipe, training_row
+from fabrictune.trainer_probe.training.progress import StepReport
 
 FILE = "training.jsonl"
 NOTE = "incomplete: the run still goes on, or has been killed; there is a row for each step that had ended by then"

@@ -10,16 +10,16 @@ pytest.importorskip("torch")
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.driver.hardware import device_of
-from fabrictune.trainer_probe.driver.input_pipeline import Feed
-from fabrictune.trainer_probe.driver.loop import train
-from fabrictune.trainer_probe.driver.outcome import training_table
-from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.planning.dry_run import join_alone
-from tests.trainer_probe.driver.alone import machine_of_one, small, take_samples, train_alone
+from fabrictune.trainer_probe.training.hardware import device_of
+from fabrictune.trainer_probe.training.input_pipeline import Feed
+from fabrictune.trainer_probe.training.loop import train
+from fabrictune.trainer_probe.training.outcome import training_table
+from fabrictune.trainer_probe.training.progress import Monitor, StepReport
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
+from tests.trainer_probe.training.alone import machine_of_one, small, take_samples, train_alone
 
 
 def test_text_is_learned(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fabrictune.trainer_probe.comm import Comm
 
 Message = TypeVar("Message")
+_BUSY = 2.0**-20  # of one request to stop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,14 @@ class StepReport:
     mfu_fraction: float  # NaN where no peak is known
     exposed_ns: Mapping[str, int]  # by axis
     routing: RoutingReport | None = None  # of a model with experts
+    num_busy: int = 0  # ranks on which a hook was busy at the step's end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """What a run says to its user besides its steps."""
+
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +54,7 @@ class Monitor:
     on_step: Callable[[StepReport], None]  # on every rank, with the same numbers
     is_stopped: Callable[[], bool]  # polled on every rank; True on any of them ends the run of all after the step
     peak_flops_per_s: float | None = None  # of one device; looked up by its name where not given
+    on_note: Callable[[str], None] = lambda text: None  # on rank 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +71,7 @@ class StepSums:
 
     loss: float
     num_stop_requests: int
+    num_busy: int
     exposed_ns: Mapping[str, float]
     routing: RoutingReport | None
 
@@ -70,25 +81,28 @@ def sum_over_ranks(
     *,
     loss_share: float,
     is_stopped: bool,
+    is_busy: bool = False,
     exposed_ns: Mapping[str, int],
     routing_sums: tuple[float, float, float, float],
 ) -> StepSums:
     """Return the sums over all ranks, on each of them; tensor-parallel ranks have the same share of the loss.
 
-    `routing_sums` are a rank's balance losses, their tokens, its dropped choices and all choices.
+    `routing_sums` are a rank's balance losses, their tokens, its dropped choices and all choices. Requests to stop and
+    busy ranks are counted in one number, exactly below 2**20 ranks.
     """
     import torch
 
     axes = comm.layout.axes
-    own = [loss_share / comm.layout.tp, float(is_stopped), *routing_sums]
+    own = [loss_share / comm.layout.tp, is_stopped + is_busy * _BUSY, *routing_sums]
     own += [float(exposed_ns.get(axis, 0)) for axis in axes]
     sums = torch.tensor(own, dtype=torch.float64)
     for axis in comm.layout.rank_axes:
         comm.all_reduce(sums, axis=axis, tag="driver.report").wait()
-    loss, num_stop_requests, balance, num_tokens, num_dropped, num_choices, *exposed = sums.tolist()
+    loss, counted, balance, num_tokens, num_dropped, num_choices, *exposed = sums.tolist()
     return StepSums(
         loss=loss,
-        num_stop_requests=round(num_stop_requests),
+        num_stop_requests=int(counted),
+        num_busy=round((counted - int(counted)) / _BUSY),
         exposed_ns=dict(zip(axes, exposed, strict=True)),
         routing=RoutingReport(balance_loss=balance / num_tokens, dropped_fraction=num_dropped / num_choices)
         if num_choices

@@ -8,11 +8,11 @@ import pytest
 from fabrictune.foundation.errors import FabrictuneError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import CommTrace
-from fabrictune.trainer_probe.driver.local import train_locally
-from fabrictune.trainer_probe.driver.outcome import Outcome, make_record, training_table
-from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.local import train_locally
+from fabrictune.trainer_probe.training.outcome import Outcome, make_record, training_table
+from fabrictune.trainer_probe.training.progress import StepReport
 from tests.patience import patience
 
 pytest.importorskip("torch")

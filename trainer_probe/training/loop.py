@@ -1,23 +1,23 @@
 """The training loop of one rank: batches in, one step after another, a report of each."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hooks import Hook, Run
-from fabrictune.trainer_probe.driver.input_pipeline import Machine, open_feed
-from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
-from fabrictune.trainer_probe.driver.section_timeouts import NUM_RECENT, SectionTimeouts
-from fabrictune.trainer_probe.driver.training import Training
-from fabrictune.trainer_probe.driver.weights import export_weights, load_weights
 from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.state.pieces import PieceSource
 from fabrictune.trainer_probe.state.train_state import StateHead
+from fabrictune.trainer_probe.training.hooks import Hook, Run
+from fabrictune.trainer_probe.training.input_pipeline import Machine, open_feed
+from fabrictune.trainer_probe.training.progress import Monitor, StepReport
+from fabrictune.trainer_probe.training.section_timeouts import NUM_RECENT, SectionTimeouts
+from fabrictune.trainer_probe.training.training import Training
+from fabrictune.trainer_probe.training.weights import export_weights, load_weights
 
 SECTION_TIMEOUTS = SectionTimeouts()
 
@@ -31,29 +31,35 @@ def train(
     *,
     hooks: Sequence[Hook] = (),
     state: tuple[StateHead, PieceSource] | None = None,
+    restore: Callable[[Training], bool] = lambda training: False,
     export: Path | None = None,
+    timeouts: SectionTimeouts = SECTION_TIMEOUTS,
+    at_end: Callable[[Run], None] | None = None,
 ) -> bool:
     """Train a recipe on a device; returns whether it was stopped before its last step.
 
-    With a state, which all ranks give, the run goes on from there to the recipe's last step. With a folder to export
-    to, rank 0 writes the weights there at the end, as a Hugging Face checkpoint. Afterwards the
-    ledger of `comm` contains the last `num_traced_steps` steps, or fewer where the run was stopped. Raises the errors
-    of `Training.load`.
+    With a state, which all ranks give, the run goes on from there to the recipe's last step; so does it where `restore`
+    has loaded one and returns True. With a folder to export to, rank 0 writes the weights there at the end, as a
+    Hugging Face checkpoint. `at_end` is called after the last step or a stop, on every rank. Afterwards the ledger of
+    `comm` contains the last `num_traced_steps` steps, or fewer where the run was stopped. Raises the errors of
+    `Training.load`.
     """
     training = Training(
         recipe,
         comm,
         device,
         batches=lambda: Batches(recipe.batches(machine.tokens)),
-        hooks=(request_limits(comm), *hooks, reports(monitor)),
+        hooks=(request_limits(comm, timeouts), *hooks, reports(monitor)),
         is_stopped=monitor.is_stopped,
         peak_flops_per_s=monitor.peak_flops_per_s or _peak_of(device, recipe),
     )
     if state is not None:
         training.load(*state)
-    else:
+    elif not restore(training):
         load_weights(training)
     was_stopped = _run_steps(training, machine, device)
+    if at_end is not None:
+        at_end(training)
     if export is not None:
         export_weights(training, export)
     return was_stopped

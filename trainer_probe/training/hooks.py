@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from fabrictune.trainer_probe.driver.progress import StepReport
+from fabrictune.trainer_probe.training.progress import StepReport
 
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.parallel.passes import Passes
     from fabrictune.trainer_probe.state.pieces import Piece
-    from fabrictune.trainer_probe.state.train_state import TrainState
+    from fabrictune.trainer_probe.state.train_state import StateHead, TrainState
 
 
 class Run(Protocol):
@@ -22,6 +22,9 @@ class Run(Protocol):
 
     step: int  # number of the next step, or of the one that runs
     place: int  # of its first sample in the order of samples
+
+    def head(self) -> "StateHead":
+        """Return the part of the state that all ranks share, between two steps."""
 
     def state(self) -> "TrainState":
         """Return this rank's state, between two steps."""
@@ -39,6 +42,7 @@ class Hook:
     passes_of: "Callable[[Passes], Passes] | None" = None  # wraps the two passes of each of a rank's stages
     before_update: "Callable[[Run], None] | None" = None  # gradients are summed
     after_update: "Callable[[Run], None] | None" = None  # values are new, unless the step was skipped
+    is_busy: "Callable[[], bool] | None" = None  # asked at a step's end; the report has the number of busy ranks
 
 
 class Hooks:
@@ -50,7 +54,12 @@ class Hooks:
         self.after_step = tuple(filter(None, (hook.after_step for hook in hooks)))
         self.before_update = tuple(filter(None, (hook.before_update for hook in hooks)))
         self.after_update = tuple(filter(None, (hook.after_update for hook in hooks)))
+        self._are_busy = tuple(filter(None, (hook.is_busy for hook in hooks)))
         self._wrappers = tuple(filter(None, (hook.passes_of for hook in hooks)))
+
+    def is_busy(self) -> bool:
+        """Return whether any hook is."""
+        return any(ask() for ask in self._are_busy)
 
     def passes_of(self, passes: "Passes") -> "Passes":
         """Return a stage's passes, wrapped by one hook after another, the first one innermost."""

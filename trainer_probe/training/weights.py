@@ -7,7 +7,7 @@ from fabrictune.foundation.extras import require_extra
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
-    from fabrictune.trainer_probe.driver.training import Training
+    from fabrictune.trainer_probe.training.training import Training
 
 
 def check_weights(recipe: Recipe) -> None:

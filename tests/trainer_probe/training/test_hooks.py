@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from fabrictune.trainer_probe.driver.hooks import Hook, Hooks, Run
+from fabrictune.trainer_probe.training.hooks import Hook, Hooks, Run
 
 pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.driver.hardware import device_of
-from fabrictune.trainer_probe.driver.loop import train
-from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.parallel.passes import Passes
-from tests.trainer_probe.driver.alone import machine_of_one, small
+from fabrictune.trainer_probe.training.hardware import device_of
+from fabrictune.trainer_probe.training.loop import train
+from fabrictune.trainer_probe.training.progress import Monitor, StepReport
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
+from tests.trainer_probe.training.alone import machine_of_one, small
 
 
 class NotedPasses:

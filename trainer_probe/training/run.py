@@ -5,11 +5,12 @@ from functools import partial
 from pathlib import Path
 
 from fabrictune.collectives.startup.launchers import Launched
-from fabrictune.trainer_probe.driver.distributed import train_distributed
-from fabrictune.trainer_probe.driver.local import train_locally
-from fabrictune.trainer_probe.driver.outcome import Outcome
-from fabrictune.trainer_probe.driver.progress import StepReport
+from fabrictune.trainer_probe.checkpoint.running import CheckpointSettings
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.distributed import train_distributed
+from fabrictune.trainer_probe.training.local import train_locally
+from fabrictune.trainer_probe.training.outcome import Outcome
+from fabrictune.trainer_probe.training.progress import StepReport
 
 
 def run_recipe(
@@ -21,11 +22,14 @@ def run_recipe(
     startup_timeout_s: float,
     peak_flops_per_s: float | None = None,
     export: Path | None = None,
+    checkpoints: CheckpointSettings | None = None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> tuple[Recipe, Outcome] | None:
     """Train a recipe, with processes started here or as one of the ranks that a launcher started.
 
     Returns the recipe and its outcome, None on a launcher's ranks other than the first; the process that returns it
-    calls `on_step` after each step. With a folder to export to, the weights are written there at the end. Raises the
+    calls `on_step` after each step, and `on_note` with what it says of its checkpoints. With a folder to export to, the
+    weights are written there at the end. Raises the
     errors of `train_locally` and `train_distributed`.
     """
     if launched is not None:
@@ -36,6 +40,8 @@ def run_recipe(
             startup_timeout_s=startup_timeout_s,
             peak_flops_per_s=peak_flops_per_s,
             export=export,
+            checkpoints=checkpoints,
+            on_note=on_note,
         )
     recipe = read_recipe()
     outcome = train_locally(
@@ -44,5 +50,7 @@ def run_recipe(
         timeout_s=timeout_s,
         peak_flops_per_s=peak_flops_per_s,
         export=export,
+        checkpoints=checkpoints,
+        on_note=on_note,
     )
     return recipe, outcome

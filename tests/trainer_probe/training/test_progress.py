@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from fabrictune.trainer_probe.driver.progress import stop_signals
+from fabrictune.trainer_probe.training.progress import stop_signals
 
 
 def test_the_first_signal_calls_back_and_the_second_interrupts() -> None:

@@ -23,15 +23,16 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, S
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import installed_version
 from fabrictune.foundation.temporary_folders import temporary_folder
+from fabrictune.trainer_probe.checkpoint.running import CheckpointSettings
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import check_device, device_of, driver_settings
-from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
-from fabrictune.trainer_probe.driver.outcome import Outcome, gather_trace
-from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
-from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, stop_signals
-from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
-from fabrictune.trainer_probe.driver.weights import check_weights
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.hardware import check_device, device_of, driver_settings
+from fabrictune.trainer_probe.training.input_pipeline import Machine, make_batches
+from fabrictune.trainer_probe.training.outcome import Outcome, gather_trace
+from fabrictune.trainer_probe.training.preflight import RankReport, check_ranks, machine_of
+from fabrictune.trainer_probe.training.progress import Monitor, StepReport, stop_signals
+from fabrictune.trainer_probe.training.section_timeouts import SectionTimeouts
+from fabrictune.trainer_probe.training.weights import check_weights
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,8 @@ def train_distributed(
     startup_timeout_s: float,
     peak_flops_per_s: float | None = None,
     export: Path | None = None,
+    checkpoints: CheckpointSettings | None = None,
+    on_note: Callable[[str], None] = lambda text: None,
 ) -> tuple[Recipe, Outcome] | None:
     """Train as one rank of many; returns the recipe and its outcome on rank 0, None on all others.
 
@@ -69,7 +72,13 @@ def train_distributed(
         assert recipe is not None, "a rank that could not read it is refused"
         device = device_of(recipe, launched.local_rank)
         member = _start(launched, recipe, store, startup_timeout_s, device)
-        return _train(recipe, machine, member, device, on_step, lambda: bool(stop_requests), peak_flops_per_s, export)
+        monitor = Monitor(
+            on_step=lambda report: on_step(recipe, report),
+            is_stopped=lambda: bool(stop_requests),
+            peak_flops_per_s=peak_flops_per_s,
+            on_note=on_note,
+        )
+        return _train(recipe, machine, member, device, monitor, export, checkpoints)
 
 
 def _inspect(launched: Launched, read_recipe: Callable[[], Recipe], folder: Path) -> tuple[Recipe | None, RankReport]:
@@ -164,30 +173,29 @@ def _train(
     machine: Machine,
     member: "Member",
     device: "torch.device",
-    on_step: Callable[[Recipe, StepReport], None],
-    is_stopped: Callable[[], bool],
-    peak_flops_per_s: float | None,
+    monitor: Monitor,
     export: Path | None,
+    checkpoints: CheckpointSettings | None,
 ) -> tuple[Recipe, Outcome] | None:
     import torch.distributed as dist
 
-    from fabrictune.trainer_probe.driver.loop import train
-    from fabrictune.trainer_probe.driver.timed_comm import timed_comm
+    from fabrictune.trainer_probe.training.checkpointed import train_with_checkpoints
+    from fabrictune.trainer_probe.training.timed_comm import timed_comm
 
     reports: list[StepReport] = []
 
     def on_report(report: StepReport) -> None:
         reports.append(report)
         if member.rank == 0:
-            on_step(recipe, report)
+            monitor.on_step(report)
 
     comm = timed_comm(recipe.degrees.layout, member, device)
-    monitor = Monitor(on_step=on_report, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor, device, export=export)
+    was_stopped, place = train_with_checkpoints(
+        recipe, comm, machine, replace(monitor, on_step=on_report), device, checkpoints=checkpoints, export=export
+    )
     trace = gather_trace(comm)
     dist.destroy_process_group()
     if trace is None:
         return None
-    next_sample = recipe.first_place + len(reports) * recipe.degrees.samples_per_step
-    data_state = Batches(recipe.batches(machine.tokens)).state(next_sample)
+    data_state = Batches(recipe.batches(machine.tokens)).state(recipe.first_place if place is None else place)
     return recipe, Outcome(reports=tuple(reports), trace=trace, was_stopped=was_stopped, data_state=data_state)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.foundation.errors import Mistake, RefusedError
-from fabrictune.trainer_probe.driver.input_pipeline import Machine
+from fabrictune.trainer_probe.training.input_pipeline import Machine
 
 MAX_NAMED = 16  # ranks that a mistake lists by number
 

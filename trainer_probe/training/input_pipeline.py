@@ -42,6 +42,7 @@ class Machine:
     ranks: tuple[int, ...]
     tokens: Path
     job: str  # unique among the trainings on the machine
+    is_supervised: bool = False  # its loaders end with the ranks that start them, also when stopped
 
 
 def make_batches(recipe: Recipe, folder: Path) -> Batches:
@@ -115,11 +116,11 @@ def open_feed(
         address = f"fabrictune-{machine.job}-{machine.ranks[0]}"  # containers of one host may share its names
         if recipe.loader == "worker":
             service = _service(recipe, machine, first_place, replicas=(replica,), num_workers=1)
-            address = stack.enter_context(LoaderProcess(service)).address
+            address = stack.enter_context(LoaderProcess(service, ends_with_owner=machine.is_supervised)).address
         elif comm.rank == machine.ranks[0]:
             replicas = sorted({int(comm.layout.coordinates(rank)["dp"]) for rank in machine.ranks})
             service = _service(recipe, machine, first_place, replicas=tuple(replicas), num_workers=len(machine.ranks))
-            stack.enter_context(LoaderProcess(service, address))
+            stack.enter_context(LoaderProcess(service, address, ends_with_owner=machine.is_supervised))
         loader = stack.enter_context(Loader(address, replica))
         feed = Feed(loader, recipe.degrees.batch_size, device)
         stack.callback(feed.close)

@@ -16,10 +16,10 @@ from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleS
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import CommTrace
-from fabrictune.trainer_probe.driver.hardware import driver_settings
-from fabrictune.trainer_probe.driver.progress import RoutingReport, StepReport
 from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.hardware import driver_settings
+from fabrictune.trainer_probe.training.progress import RoutingReport, StepReport
 
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.comm import Comm
@@ -57,7 +57,7 @@ def make_record(
         run={
             **describe_recipe(recipe),
             "outcome": "interrupted" if outcome.was_stopped else "finished",
-            "next_step": recipe.first_step + len(outcome.reports),
+            "next_step": outcome.reports[-1].step + 1 if outcome.reports else recipe.end_step,
             "data_state": outcome.data_state,
             "driver_settings": {name: os.environ.get(name, own) for name, own in driver_settings(recipe).items()},
             **describe_run(seed=recipe.seed, started=started),

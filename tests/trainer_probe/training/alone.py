@@ -4,12 +4,12 @@ from pathlib import Path
 
 import torch
 
-from fabrictune.trainer_probe.driver.hardware import device_of
-from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches, open_feed
-from fabrictune.trainer_probe.driver.loop import train
-from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.hardware import device_of
+from fabrictune.trainer_probe.training.input_pipeline import Machine, make_batches, open_feed
+from fabrictune.trainer_probe.training.loop import train
+from fabrictune.trainer_probe.training.progress import Monitor, StepReport
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
 
 SMALL = {

@@ -13,8 +13,8 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
-from fabrictune.trainer_probe.driver.running_record import RunningRecord, make_incomplete_record
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.training.running_record import RunningRecord, make_incomplete_record
 from tests.patience import patience
 from tests.trainer_probe.ablation.test_record import trial_step
 
