@@ -8,7 +8,7 @@ not write are unknown.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fabrictune.foundation.finding_rules.settings import RuleSettings
@@ -17,9 +17,11 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim import packet
 from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.fluid import FluidConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.faults.timeline import FaultTimeline
+from fabrictune.netsim.fluid import engine as fluid
 from fabrictune.topology.network import Network
 
 
@@ -49,7 +51,11 @@ class Engine:
     spec: type  # its settings
     run: RunFunction
     ignores: frozenset[str] = frozenset()  # keys of a scenario that have no effect in it
+    reasons: Mapping[str, str] = field(default_factory=dict)  # why one of them has none, and what to do instead
 
 
 DEFAULT_ENGINE = "packet"
-ENGINES: Mapping[str, Engine] = {DEFAULT_ENGINE: Engine(spec=PacketConfig, run=packet.run)}
+ENGINES: Mapping[str, Engine] = {
+    DEFAULT_ENGINE: Engine(spec=PacketConfig, run=packet.run),
+    "fluid": Engine(spec=FluidConfig, run=fluid.run, ignores=frozenset(fluid.NOT_HERE), reasons=fluid.NOT_HERE),
+}

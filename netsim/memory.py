@@ -100,21 +100,21 @@ def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, availa
     _require(estimated_bytes(inputs, uses_telemetry=uses_telemetry), available_bytes)
 
 
-def require_fluid_memory(inputs: EngineInputs, available_bytes: int | None = None) -> None:
+def require_fluid_memory(inputs: EngineInputs, available_bytes: int | None = None, *, has_audits: bool = True) -> None:
     """Raise InputError if a run at max-min shares needs more memory than is available, audits included."""
-    _require(fluid_bytes(inputs), available_bytes)
+    _require(fluid_bytes(inputs, has_audits=has_audits), available_bytes)
 
 
-def fluid_bytes(inputs: EngineInputs) -> int:
+def fluid_bytes(inputs: EngineInputs, *, has_audits: bool = True) -> int:
     """Return an upper estimate of the memory of a run at max-min shares."""
     given_bytes = sum(array.nbytes for array in inputs.arrays.values())
-    transfer_bytes = _engine.BYTES_PER_FLUID_TRANSFER + DEPENDENT_OFFSET_BYTES + FLUID_EVENT_BYTES + AUDIT_BYTES
+    transfer_bytes = _engine.BYTES_PER_FLUID_TRANSFER + DEPENDENT_OFFSET_BYTES + FLUID_EVENT_BYTES
     return (
-        2 * COPIES * given_bytes  # of the run, and of its audits
-        + transfer_bytes * len(inputs.traffic)
+        (1 + has_audits) * COPIES * given_bytes  # of the run, and of its audits
+        + (transfer_bytes + has_audits * AUDIT_BYTES) * len(inputs.traffic)
         + DEPENDENCY_BYTES * GROWTH * inputs.totals.num_dependencies
         + _python_bytes(inputs)
-        + _most_audited_bytes(inputs)
+        + has_audits * _most_audited_bytes(inputs)
     )
 
 

@@ -27,6 +27,7 @@ from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inp
 from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
 from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
+from fabrictune.netsim.fluid import audits
 from fabrictune.netsim.fluid.limits import require_shares
 from fabrictune.netsim.fluid.run import run_fluid
 from fabrictune.netsim.laws import describe_law
@@ -80,7 +81,17 @@ def run(
         network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals
     )
     if config.skip == "fluid":
-        return run_fluid(network, law, on_wire, inputs, seed=seed, simulate=make_simulation, progress=progress)
+        return run_fluid(
+            network,
+            law,
+            on_wire,
+            inputs,
+            engine="packet",
+            audited_fraction=audits.AUDITED_FRACTION,
+            seed=seed,
+            simulate=make_simulation,
+            progress=progress,
+        )
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     warn_of_long_run(inputs)
     simulation = make_simulation(inputs, law)

@@ -1,6 +1,6 @@
 """Tables of a run's record."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import numpy as np
@@ -37,10 +37,19 @@ def tables(
 
 
 def transfers_table(
-    network: Network, traffic: TrafficTrace, simulation: _engine.Simulation | _engine.Fluid, config: PacketConfig
+    network: Network,
+    traffic: TrafficTrace,
+    simulation: _engine.Simulation | _engine.Fluid,
+    config: PacketConfig,
+    *,
+    without: Collection[str] = (),
 ) -> Columns:
-    """Return the table of transfers; beyond CHUNK_ROWS it is generated as it is read, from simulation and traffic."""
-    transfers = GeneratedTable(len(traffic), _transfer_columns(traffic, simulation, IdealTimes(network, config)))
+    """Return the table of transfers, less some columns.
+
+    Beyond CHUNK_ROWS it is generated as it is read, from simulation and traffic.
+    """
+    columns = _transfer_columns(traffic, simulation, IdealTimes(network, config))
+    transfers = GeneratedTable(len(traffic), {name: columns[name] for name in columns if name not in without})
     return dict(transfers) if len(traffic) <= CHUNK_ROWS else transfers
 
 

@@ -89,8 +89,10 @@ def _bounded_lines(bounded: Mapping[str, Any]) -> list[str]:
 
 
 def _fluid_lines(fluid: Mapping[str, Any]) -> list[str]:
-    if "packets" not in fluid:
+    if fluid["held_share"] is None:
         return ["at max-min shares, interrupted before any audit"]
+    if "packets" not in fluid:
+        return _lines_without_audits(fluid)
     simulated = f"packet by packet {fluid['audited_share']:.2%}, the audits; all traffic at max-min shares"
     held = f"{fluid['held_share']:.1%} of the bytes held by others"
     return [
@@ -99,11 +101,31 @@ def _fluid_lines(fluid: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _last_words(estimate: Mapping[str, Any]) -> str:
+def _lines_without_audits(fluid: Mapping[str, Any]) -> list[str]:
+    held = f"all traffic at max-min shares, {fluid['held_share']:.1%} of the bytes held by others"
+    unknown = (
+        "queues, marks and pauses are not known, nor intervals of single transfers (engine.audits: 2 % gives them)"
+    )
+    if not fluid["makespan_factors"]:
+        last = format_duration(fluid["last_finish_ps"])
+        return [held, f"last finish {last}, without an interval: no run like it was compared with packets; {unknown}"]
+    compared = f"{fluid['compared_runs']:,} runs compared with packets"
+    return [
+        f"{held}; interval from {compared}",
+        f"{_last_words(fluid, _confidence(fluid['compared_runs']))}; {unknown}",
+    ]
+
+
+def _confidence(num_runs: int) -> str:
+    """Return how likely a further run lies between the least and the greatest of as many."""
+    return f"{1 - 2 / (num_runs + 1):.0%}".replace("%", " %")
+
+
+def _last_words(estimate: Mapping[str, Any], confidence: str = "95 %") -> str:
     low, last, high = (
         format_duration(estimate[f"last_{name}"]) for name in ("finish_low_ps", "finish_ps", "finish_high_ps")
     )
-    return f"last finish {last}, between {low} and {high} (95 %)"
+    return f"last finish {last}, between {low} and {high} ({confidence})"
 
 
 def _audit_words(bounded: Mapping[str, Any]) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 from fabrictune.cc.fitting import far_settings_note, fit_law, fitting_note, variant_note
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.link_rules import RED
+from fabrictune.netsim.config.fluid import FluidConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.link import fit_marking, link_of, marking_note
 from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.scenario.composition import Composed, compose, compose_law
-from fabrictune.scenario.engine_notes import host_link_notes, traffic_class_notes
+from fabrictune.scenario.engine_notes import host_link_notes, share_notes, traffic_class_notes
 from fabrictune.scenario.engines import engine_config, engine_of, without_ignored
 from fabrictune.scenario.fault_epochs import follow_faults, place_faults
 from fabrictune.scenario.places import placed
@@ -39,6 +40,7 @@ class CompiledScenario(Composed):
             *self.derived,
             *traffic_class_notes(self.config, self.network),
             *host_link_notes(self.config, self.network.fabric),
+            *share_notes(self.config, self.law),
         )
 
 
@@ -74,7 +76,7 @@ def _fit(
     scenario: Scenario, network: Network, law: CompiledLaw | None, config: Any
 ) -> tuple[CompiledLaw | None, Any, tuple[str, ...]]:
     """Return law and settings with what they leave open as it fits the link, and a note of each; raises InputError."""
-    if not isinstance(config, PacketConfig):
+    if not isinstance(config, PacketConfig) or (isinstance(config, FluidConfig) and not config.audits_fraction):
         return law, config, ()
     with placed(scenario, "engine", config):
         link = link_of(network, config.with_telemetry() if law and law.uses_telemetry else config)

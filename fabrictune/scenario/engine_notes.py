@@ -4,9 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.units import format_rate
+from fabrictune.netsim.config.fluid import FluidConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.host_links import host_links
+from fabrictune.scenario.laws import NO_LAW
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import NO_PORT, Network
 
@@ -31,6 +34,19 @@ def traffic_class_notes(config: Any, network: Network) -> tuple[str, ...]:
         "data": "the class of data: they wait in its queues, and pauses stop them",
     }[config.queues.acknowledgement_class]
     return (f"{ACKNOWLEDGEMENTS} {effect}; ports that carry both: {num_shared}",)
+
+
+def share_notes(config: Any, law: CompiledLaw | None) -> tuple[str, ...]:
+    """Return what times at max-min shares leave out of a law."""
+    if not isinstance(config, FluidConfig) or law is None or law.name == NO_LAW.name:
+        return ()
+    left_out = "what it adds (slow starts, cuts and recoveries, queues) is not in the times"
+    said = (
+        f"; audits of {100 * config.audits_fraction:.3g} % of the packets run under it"
+        if config.audits_fraction
+        else ""
+    )
+    return (f"law {law.name}: flows have their max-min shares from the first byte on; {left_out}{said}",)
 
 
 def host_link_notes(config: Any, fabric: Fabric) -> tuple[str, ...]:

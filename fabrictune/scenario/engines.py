@@ -18,10 +18,12 @@ def engine_of(scenario: Scenario) -> Engine:
 
 def without_ignored(scenario: Scenario) -> Scenario:
     """Return the scenario without the settings that its engine ignores; `notes` has each that was set."""
-    ignores = engine_of(scenario).ignores
+    engine = engine_of(scenario)
+    ignores = engine.ignores
     defaults = {field.name: _default(field) for field, _ in settings_of(Scenario) if key_of(field.name) in ignores}
     notes = tuple(
         f"{scenario.where(key_of(name))} has no effect in the engine {scenario.engine.name!r}"
+        + (f": {engine.reasons[key_of(name)]}" if key_of(name) in engine.reasons else "")
         for name, default in defaults.items()
         if getattr(scenario, name) != default
     )

@@ -12,7 +12,7 @@ from fabrictune.foundation.errors import InputError, Mistake, UnitError, require
 from fabrictune.foundation.finding_rules.simulation import EXPECTATION
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_name
-from fabrictune.foundation.metrics.transfers import estimator, of_part
+from fabrictune.foundation.metrics.transfers import FLUID_ENGINE, estimator, of_part
 from fabrictune.foundation.records import Confidence, RunRecord
 
 
@@ -86,7 +86,9 @@ class Expectation(Measure):
             confidence=Confidence.PREDICTED,
         )
         if estimated_by and interval is None:
-            reason = f"{estimated_by} estimates {shown}, without an interval; engine: {{skip: exact}} measures it"
+            estimate = f"estimates {shown}, without an interval" if shown != "unknown" else "does not know it"
+            engine = "packet" if estimated_by == FLUID_ENGINE else "{skip: exact}"
+            reason = f"{estimated_by} {estimate}; engine: {engine} measures it"
             return skip_check(finding.id, self.name, reason)
         is_met = all(map(self._is_met_by, values))
         return run_check(finding.id, self.name, [] if is_met else [finding], expected=self.bound, actual=shown)

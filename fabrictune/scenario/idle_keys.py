@@ -20,6 +20,7 @@ from fabrictune.foundation.documents import Key
 from fabrictune.foundation.settings.binding import Chosen, settings_of
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.netsim.config.adaptive_routing import ArsConfig
+from fabrictune.netsim.config.fluid import FluidConfig
 from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
@@ -52,6 +53,8 @@ def _compares_queues(choice: PathChoiceConfig) -> bool:
 def _drops_early(config: PacketConfig) -> bool:
     return any((rule.ecn or config.ecn).not_capable == "drop" for rule in config.queues.priorities)
 
+
+OF_PAUSES = ("xoff_bytes", "xon_bytes", "buffer_bytes", "headroom_bytes", "response_ns")
 
 NEEDS: Mapping[type, Sequence[Need]] = {
     Scenario: (
@@ -185,7 +188,7 @@ NEEDS: Mapping[type, Sequence[Need]] = {
         Need(
             fields=("threads",),
             what="a run in packets, which `skip: fluid` replaces",
-            is_met=lambda config: config.skip != "fluid",
+            is_met=lambda config: config.skip != "fluid" and not isinstance(config, FluidConfig),
         ),
         Need(
             fields=("pfc.xoff_bytes", "pfc.xon_bytes", "pfc.buffer_bytes"),
@@ -203,6 +206,13 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda config: not config.transport.coalesces,
         ),
         Need(fields=("nic.ecn_capable",), what="a priority with `ecn.not_capable: drop`", is_met=_drops_early),
+    ),
+    FluidConfig: (
+        Need(
+            fields=("ecn", "cnp", "transport", *(f"pfc.{name}" for name in OF_PAUSES)),
+            what="packets, which the engine `fluid` has in `audits` alone",
+            is_met=lambda config: config.audits_fraction > 0,
+        ),
     ),
     ProbeConfig: (
         Need(

@@ -93,7 +93,7 @@ class FoldedTraffic:
 
 def fold_to_a_rail(scenario: Scenario, fabric: Fabric) -> FoldedTraffic:
     """Return the network and the traffic of one rail of the scenario's job; raises InputError where it is not alike."""
-    spec, config = scenario.traffic.spec, scenario.packet_config()
+    spec, config = scenario.traffic.spec, scenario.wire_config()
     job = _job_of(scenario)
     placement = spec.place_on(fabric)
     rank_TK = _ranks_of_rails(job.layout, placement, fabric)

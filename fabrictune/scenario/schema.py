@@ -7,7 +7,7 @@ workloads, laws and the engine's settings are defined in their own rooms and onl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen
 from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.faults import FAULTS, KNOWN_FAULTS
+from fabrictune.netsim.config.fluid import FluidConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require
@@ -129,10 +130,19 @@ class Scenario:
 
     def packet_config(self) -> PacketConfig:
         """Return the packet engine's settings; raises ScenarioError where another engine is chosen."""
+        if isinstance(self.engine.spec, FluidConfig):
+            self._refuse_engine()
+        return self.wire_config()
+
+    def wire_config(self) -> PacketConfig:
+        """Return what packets are on the wire, and settings beside it; raises ScenarioError for engines without it."""
         if not isinstance(self.engine.spec, PacketConfig):
-            found, step = f"the engine {self.engine.name!r}", "this question is for the packet engine"
-            raise ScenarioError(Mistake(where=self.where("engine"), found=found, allowed="packet", next_step=step))
+            self._refuse_engine()
         return self.engine.spec
+
+    def _refuse_engine(self) -> NoReturn:
+        found, step = f"the engine {self.engine.name!r}", "this question is for the packet engine"
+        raise ScenarioError(Mistake(where=self.where("engine"), found=found, allowed="packet", next_step=step))
 
     @property
     def headline(self) -> str:

@@ -7,7 +7,7 @@ Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Self
 
 from fabrictune.foundation.retransmission import TimerModel
 from fabrictune.foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
@@ -124,7 +124,7 @@ class PacketConfig:
             full = self.full_frame_bytes
             require(value >= full, f"trimming.{name}", f"{value} B", f"{full} B, a full packet on the wire, or more")
 
-    def with_telemetry(self) -> "PacketConfig":
+    def with_telemetry(self) -> Self:
         """Return the configuration with headers longer by in-band telemetry."""
         return replace(
             self,
@@ -133,12 +133,12 @@ class PacketConfig:
             telemetry_bytes=0,
         )
 
-    def with_marking(self, fill: Callable[[EcnConfig], EcnConfig] = EcnConfig.filled) -> "PacketConfig":
+    def with_marking(self, fill: Callable[[EcnConfig], EcnConfig] = EcnConfig.filled) -> Self:
         """Return the configuration with all its marking filled, by default for 100 Gbps; raises InputError."""
         entries = (replace(entry, ecn=entry.ecn and fill(entry.ecn)) for entry in self.queues.priorities)
         return replace(self, ecn=fill(self.ecn), queues=replace(self.queues, priorities=tuple(entries)))
 
-    def with_timers(self, timers: TimerModel) -> "PacketConfig":
+    def with_timers(self, timers: TimerModel) -> Self:
         """Return the configuration with an adapter's retransmission timers; raises InputError."""
         return replace(self, transport=replace(self.transport, timers=timers))
 

@@ -20,12 +20,7 @@ namespace {
 
 // Whether a run has what only the full engine has.
 bool needs_full(const Inputs& inputs) {
-    const Settings& settings = inputs.settings;
-    const bool is_answer_late = settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
-    return inputs.law.uses_telemetry || inputs.has_priorities() || !inputs.reorder_window.empty() ||
-           settings.num_receives > 0 || inputs.has_slow_host() || is_answer_late ||
-           settings.path_rule != PathRule::Hash || settings.trim_above_bytes > 0 || inputs.can_go_wrong() ||
-           inputs.has_losses() || settings.acknowledgements_are_data || !inputs.captured_flow.empty();
+    return features_of(inputs) != 0 || inputs.settings.path_rule != PathRule::Hash || inputs.settings.force_full;
 }
 
 // What of a run exact skip does not visit, in the words of the configuration.
@@ -63,7 +58,7 @@ const char* obstacle_to_parts(const Inputs& inputs, bool skips) {
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const std::vector<std::string> names = not_visited(inputs);
-    const bool is_full = needs_full(inputs) || inputs.settings.force_full;
+    const bool is_full = needs_full(inputs);
     const bool skips = inputs.settings.skips_repeats && names.empty();
     const bool is_cut = inputs.settings.num_threads > 1;
     const char* obstacle = is_cut ? obstacle_to_parts(inputs, skips) : "";

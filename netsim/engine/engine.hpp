@@ -39,24 +39,29 @@ class Engine final : public Simulation {
   private:
     Engine(const Engine&) = default;  // a part, at the start of a run
 
+    // Whether a run has any of these features.
+    bool uses(std::uint32_t any) const { return is_full && (features & any) != 0; }
+
     Outcome run(std::uint64_t stop_at, bool is_catching_up);
     void handle(std::uint64_t key);
     // Inlined by order: g++ 12 drops calls of a function that only prefetches, as having no effect.
     [[gnu::always_inline]] void prefetch_next_port();
-    [[gnu::always_inline]] void prefetch_queues(std::uint32_t id, std::uint32_t next_port, const Packet& packet);
+    [[gnu::always_inline]] void prefetch_queues(std::uint64_t key, std::uint32_t next_port, const Packet& packet);
     void end_if_nothing_is_left();
-    void on_clock(ClockEvent event, std::uint32_t about);
+    [[gnu::noinline]] void on_clock(ClockEvent event, std::uint32_t about);
 
     // events/forwarding.inl
     TrafficClass class_of(PacketType type) const;
     void arrive(std::uint32_t port, std::uint32_t packet);
     std::uint32_t next_port(std::uint32_t arrived, std::uint32_t packet);
     bool is_lost(PortStats& stats);
-    void drop(std::uint32_t port, std::uint32_t packet);
+    [[gnu::noinline]] void drop(std::uint32_t port, std::uint32_t packet);
     void enqueue(std::uint32_t port, std::uint32_t packet);
     bool admit(std::uint32_t packet);
     bool admit_above_threshold(std::uint32_t ingress, std::int32_t level);
     void sample_load(const Port& out);
+    [[gnu::noinline]] void settle_load(const Port& out);
+    [[gnu::noinline]] void read_from_memory(std::uint32_t port, Port& out, const Packet& packet);
     void grow_queue(std::uint32_t port, Port& out, std::int32_t bytes);
     bool is_to_be_marked(PortStats& stats, std::int32_t queued_bytes, const MarkingCurve& curve);
     bool mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);
@@ -66,8 +71,9 @@ class Engine final : public Simulation {
     std::uint32_t pause_generation(std::uint32_t port) const;
     void send_pause_frame(std::uint32_t port);
     void push_at_sender(Picoseconds time_ps, std::uint32_t port, std::uint32_t payload);
-    void obey_pause_frame(std::uint32_t port, bool is_pause);
-    void append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet);
+    [[gnu::noinline]] void obey_pause_frame(std::uint32_t port, bool is_pause);
+    [[gnu::noinline]] void note_departure(std::uint32_t port, const Port& out, std::uint32_t packet);
+    [[gnu::noinline]] void append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet);
     void wake(std::uint32_t port);
     void serve(std::uint32_t port, Port& out);
     bool has_sendable(std::uint32_t port, const Port& out) const;
@@ -79,8 +85,8 @@ class Engine final : public Simulation {
     void apply(const Change& change);
     void forget_pauses(std::uint32_t port);
     void clear(std::uint32_t port);
-    bool is_lost_on_the_way(std::uint32_t port, std::uint32_t packet);
-    bool has_way(std::uint32_t port, std::uint32_t packet);
+    [[gnu::noinline]] bool is_lost_on_the_way(std::uint32_t port, std::uint32_t packet);
+    [[gnu::noinline]] bool has_way(std::uint32_t port, std::uint32_t packet);
     void lose(std::uint32_t port, std::uint32_t packet, DropCause cause);
     void on_reroute();
     void follow_path(std::uint32_t qp);
@@ -91,24 +97,24 @@ class Engine final : public Simulation {
     }
 
     // events/priority_queues.inl
-    bool has_priorities() const { return is_full && priorities.size() > 0; }
+    bool has_priorities() const { return uses(USES_PRIORITIES); }
     std::uint8_t priority_of(std::uint32_t qp, PacketType type) const;
     bool is_ecn_capable(PacketType type) const;
     bool is_dropped_early(std::uint32_t port, const Packet& packet, const PriorityRule& rule,
                           std::int32_t queued_bytes);
-    void enqueue_by_priority(std::uint32_t port, std::uint32_t packet);
+    [[gnu::noinline]] void enqueue_by_priority(std::uint32_t port, std::uint32_t packet);
     bool admit_by_priority(std::uint32_t port, std::uint32_t priority, const Packet& packet);
     bool admit_lossless(std::uint32_t ingress, std::uint32_t priority, BufferPool& pool, std::int32_t bytes);
     bool admit_to_nic(std::uint32_t packet);
     void leave_nic(std::uint32_t port, const Packet& packet);
-    void leave_by_priority(std::uint32_t port, const Packet& packet);
+    [[gnu::noinline]] void leave_by_priority(std::uint32_t port, const Packet& packet);
     void leave_shared_buffer(std::uint32_t ingress, std::uint32_t port, std::uint32_t priority, std::int32_t bytes);
-    void serve_by_priority(std::uint32_t port, Port& out);
+    [[gnu::noinline]] void serve_by_priority(std::uint32_t port, Port& out);
     std::uint32_t take_first(std::uint32_t port, std::uint32_t priority);
     std::uint32_t take_out(std::uint32_t port, std::uint32_t priority);
     void clear_priorities(std::uint32_t port);
     std::uint32_t next_priority(std::uint32_t port);
-    std::uint32_t first_waiting(std::uint32_t port) const;
+    [[gnu::noinline]] std::uint32_t first_waiting(std::uint32_t port) const;
     bool is_in_turn(std::uint32_t port, std::uint32_t priority);
 
     // events/priority_pauses.inl
@@ -118,7 +124,7 @@ class Engine final : public Simulation {
     }
     Picoseconds pause_length_ps(std::uint32_t port) const;
     void schedule_pause_event(Picoseconds time_ps, std::uint32_t port, PauseEvent event, std::uint32_t priority);
-    void on_pause_event(std::uint32_t port, std::uint32_t payload);
+    [[gnu::noinline]] void on_pause_event(std::uint32_t port, std::uint32_t payload);
     void send_priority_pause(std::uint32_t port, std::uint32_t priority, bool is_pause);
     void refresh_pause(std::uint32_t port, std::uint32_t priority);
     void begin_pause(std::uint32_t port, std::uint32_t priority);
@@ -161,15 +167,15 @@ class Engine final : public Simulation {
     void fail(Sender& sender);
 
     // events/selective_repeat.inl
-    bool is_selective() const { return is_full && !selective_senders.empty(); }
+    bool is_selective() const { return uses(USES_SELECTIVE_REPEAT); }
     std::uint32_t payload_bytes_of(const Sender& sender, std::uint32_t sequence) const;
     bool has_selective_work(std::uint32_t qp, const Sender& sender) const;
     bool may_send_selectively(std::uint32_t qp, const Sender& sender) const;
     std::uint32_t first_lost(std::uint32_t qp, const Sender& sender) const;
     void note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence);
-    void repeat_lost(std::uint32_t qp, Sender& sender, Port& out);
+    [[gnu::noinline]] void repeat_lost(std::uint32_t qp, Sender& sender, Port& out);
     void acknowledge_selectively(std::uint32_t qp, Sender& sender, std::uint32_t acknowledgement);
-    bool take_reported(std::uint32_t qp, Sender& sender, const ArrivalReport& report);
+    [[gnu::noinline]] bool take_reported(std::uint32_t qp, Sender& sender, const ArrivalReport& report);
     bool take_arrivals_below(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     bool take_arrival(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     bool detect_losses(std::uint32_t qp, Sender& sender);
@@ -179,55 +185,55 @@ class Engine final : public Simulation {
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
     bool expect_next(Receiver& receiver);
     void answer_selectively(std::uint32_t packet);
-    bool coalesces() const { return is_full && settings.acknowledge_after_bytes > 0; }
-    bool may_answer_later(const Packet& packet, bool is_new);
-    void report_arrivals(std::uint32_t acknowledgement);
+    bool coalesces() const { return uses(USES_COALESCING); }
+    [[gnu::noinline]] bool may_answer_later(const Packet& packet, bool is_new);
+    [[gnu::noinline]] void report_arrivals(std::uint32_t acknowledgement);
 
     // events/credits.inl
-    bool has_credits() const { return is_full && !credited_senders.empty(); }
+    bool has_credits() const { return uses(USES_CREDITS); }
     std::int64_t wire_bytes_of(std::int64_t payload_bytes) const;
     std::int64_t& credit_count(std::uint32_t packet);
     void add_backlog(std::uint32_t qp, const Transfer& transfer);
-    void spend_credit(std::uint32_t qp, std::uint32_t packet);
+    [[gnu::noinline]] void spend_credit(std::uint32_t qp, std::uint32_t packet);
     std::int64_t credit_target(std::uint32_t qp) const;
     bool lacks_credit(std::uint32_t qp, const Sender& sender) const;
     void ask_for_credit(std::uint32_t qp, Sender& sender);
     void forget_credit_target(std::uint32_t qp);
-    void on_credit(std::uint32_t packet);
-    void note_credit_target(std::uint32_t packet);
+    [[gnu::noinline]] void on_credit(std::uint32_t packet);
+    [[gnu::noinline]] void note_credit_target(std::uint32_t packet);
     void on_grant(std::uint32_t port);
     GrantTurn next_turn(std::uint32_t qp) const;
     void send_credit(std::uint32_t qp);
 
     // events/entropy.inl
-    bool has_entropy() const { return is_full && !entropy_caches.empty(); }
+    bool has_entropy() const { return uses(USES_ENTROPY); }
     std::uint16_t entropy_of(std::uint32_t packet) const;
     std::uint16_t& entropy_place(std::uint32_t packet);
-    void give_entropy(std::uint32_t qp, std::uint32_t packet);
-    void learn_from(std::uint32_t answer);
+    [[gnu::noinline]] void give_entropy(std::uint32_t qp, std::uint32_t packet);
+    [[gnu::noinline]] void learn_from(std::uint32_t answer);
     void on_path_failure(std::uint32_t qp);
 
     // events/trimming.inl
-    bool is_to_be_trimmed(std::uint32_t port, std::int32_t queued_bytes, const Packet& packet) const;
-    void trim(std::uint32_t port, std::uint32_t packet);
-    void on_trim_nack(std::uint32_t packet);
+    [[gnu::noinline]] bool is_to_be_trimmed(std::uint32_t port, std::int32_t queued_bytes, const Packet& packet) const;
+    [[gnu::noinline]] void trim(std::uint32_t port, std::uint32_t packet);
+    [[gnu::noinline]] void on_trim_nack(std::uint32_t packet);
     bool forget_transmission(std::uint32_t qp, const Sender& sender, const Packet& packet);
 
     // events/nic.inl
     std::int64_t payload_bytes_of(const Packet& packet) const;
-    bool takes_time() const { return is_full && !round_trips.empty(); }
-    void receive_slowly(std::uint32_t packet);
+    bool takes_time() const { return uses(USES_SLOW_HOSTS); }
+    [[gnu::noinline]] void receive_slowly(std::uint32_t packet);
     void hand_on_later(std::uint32_t port, std::uint32_t packet);
     void on_drain(std::uint32_t port);
     void see(std::uint32_t packet);
     Picoseconds endpoint_delay_ps(std::uint32_t acknowledgement) const;
-    void note_round_trip(std::uint32_t transfer, Picoseconds rtt_ps, Picoseconds endpoint_ps);
+    [[gnu::noinline]] void note_round_trip(std::uint32_t transfer, Picoseconds rtt_ps, Picoseconds endpoint_ps);
 
     // events/receiver_not_ready.inl
-    bool has_receive_queues() const { return is_full && !receive_queues.empty(); }
-    bool is_receiver_ready(const Packet& packet);
-    void refuse(std::uint32_t packet);
-    void on_refusal(std::uint32_t qp, std::uint32_t expected_sequence);
+    bool has_receive_queues() const { return uses(USES_RECEIVE_QUEUES); }
+    [[gnu::noinline]] bool is_receiver_ready(const Packet& packet);
+    [[gnu::noinline]] void refuse(std::uint32_t packet);
+    [[gnu::noinline]] void on_refusal(std::uint32_t qp, std::uint32_t expected_sequence);
 
     // events/receivers.inl
     void deliver(std::uint32_t packet);
@@ -236,6 +242,8 @@ class Engine final : public Simulation {
     void note_mark(std::uint32_t qp, Receiver& receiver);
     void deliver_transfer(Receiver& receiver);
     void make_room_for_answers();
+    template <typename T>
+    [[gnu::noinline]] void make_room(std::vector<T>& by_packet);
     void reply(std::uint32_t packet, PacketType type);
 
     // A law's clock stands still while its queue pair is taken at its mean rate.
@@ -268,7 +276,7 @@ class Engine final : public Simulation {
     // events/capture.inl
     void note(std::uint32_t packet, bool is_there);
     void note_leaving(std::uint32_t port, std::uint32_t packet);
-    void note_arrival(std::uint32_t port, std::uint32_t packet, bool is_at_its_end);
+    [[gnu::noinline]] void note_arrival(std::uint32_t port, std::uint32_t packet, bool is_at_its_end);
 
     // events/transfers.inl
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);

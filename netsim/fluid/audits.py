@@ -21,9 +21,9 @@ from fabrictune.foundation.seeds import stream
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.netsim import _engine
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
-from fabrictune.netsim.engine_inputs.settings import AUDITED_FRACTION
 from fabrictune.netsim.fluid.kernel import Widening, Widenings, make_fluid, run_to_the_end, start
 
+AUDITED_FRACTION = 0.02  # of the packets, where a run does not say it
 MOST_IN_REPLAY = 16  # transfers
 MOST_PACKETS = 4_000_000  # of all replays
 REST_PS = 10**9  # between two replays, and half of the time that the first takes
@@ -81,11 +81,13 @@ def _flows_of_rows(fluid: _engine.Fluid, traffic: TrafficTrace, begin: int, end:
     return tuple(column_N[is_flow_N] for column_N in (qp_N, bytes_N, start_ps_N, finish_ps_N))
 
 
-def audit(inputs: EngineInputs, flows: Flows, law: CompiledLaw, *, seed: int, simulate: Simulate) -> Audit:
-    """Return the audit of a run; without transfers over the fabric there is nothing to audit, nor any doubt."""
+def audit(
+    inputs: EngineInputs, flows: Flows, law: CompiledLaw, *, fraction: float, seed: int, simulate: Simulate
+) -> Audit:
+    """Return the audit of a share of a run's packets; without flows there is nothing to audit, nor any doubt."""
     if not len(flows):
         return Audit(widenings=Widenings())
-    replays = list(_draw(inputs, flows, seed))
+    replays = list(_draw(inputs, flows, fraction, seed))
     again = _laid_out(inputs, flows, replays)
     fluid = make_fluid(again)
     start(fluid)
@@ -107,11 +109,11 @@ def audit(inputs: EngineInputs, flows: Flows, law: CompiledLaw, *, seed: int, si
     )
 
 
-def _draw(inputs: EngineInputs, flows: Flows, seed: int) -> Iterator[IntArray]:
+def _draw(inputs: EngineInputs, flows: Flows, fraction: float, seed: int) -> Iterator[IntArray]:
     """Yield the rows of each replay until the replays have their share of the packets; no row twice."""
     mtu_bytes = int(inputs.settings["mtu_bytes"])
     packets_F = np.maximum(1, -(-flows.bytes_F // mtu_bytes))
-    left = min(AUDITED_FRACTION * float(packets_F.sum()), MOST_PACKETS)
+    left = min(fraction * float(packets_F.sum()), MOST_PACKETS)
     meeting = _Meeting(inputs, flows)
     is_taken_F = np.zeros(len(flows), bool)
     for row in stream(seed, "netsim", "fluid", "audits").permutation(len(flows)).tolist():

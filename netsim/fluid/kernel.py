@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fabrictune.netsim import _engine
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 
+MOST_UNCROWDED = 1024  # flows of a group whose transfers end at any instant
 EVENTS_PER_SLICE = 1_000_000  # less than a second
 
 
@@ -28,8 +29,8 @@ class Widenings:
 WITHOUT_BOUNDS = Widenings()
 
 
-def make_fluid(inputs: EngineInputs) -> _engine.Fluid:
-    """Return the fluid of a packet engine's inputs, with all its transfers."""
+def make_fluid(inputs: EngineInputs, *, most_uncrowded: int = MOST_UNCROWDED) -> _engine.Fluid:
+    """Return the fluid of a packet engine's inputs, with all its transfers; larger groups of flows are crowds."""
     settings = inputs.settings
     fluid = _engine.Fluid(
         path=inputs["path"].ravel(),
@@ -39,6 +40,7 @@ def make_fluid(inputs: EngineInputs) -> _engine.Fluid:
         **{name: settings[name] for name in ("mtu_bytes", "wire_overhead_bytes", "ack_bytes", "ack_every_packets")},
         **{name: settings[name] for name in ("nvlink_rate_bps", "time_limit_ps")},
         num_transfers=len(inputs.traffic),
+        most_uncrowded=most_uncrowded,
     )
     for arrays in inputs.transfers():
         fluid.add_transfers(arrays)

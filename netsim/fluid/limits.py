@@ -1,4 +1,4 @@
-"""What max-min shares do not know, so that a run with it is refused."""
+"""What max-min shares do not know, so that a run with it is refused, each by its key and with what to do instead."""
 
 from collections.abc import Iterator
 
@@ -12,36 +12,65 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.faults.timeline import FaultTimeline
 
+NEXT_STEP = "leave it out, or take `engine: {name: packet, skip: exact}`, which has packets"
+LOSSLESS = "none: at max-min shares no packet is lost"
+IN_ORDER = "none: at max-min shares no packet goes before another"
+FROM_HASHES = "hash: at max-min shares every transfer has one path"
+NO_QUEUES = "none: at max-min shares there are no queues"
+IN_HOSTS = "none: at max-min shares hosts take what arrives"
+
 
 def require_shares(
-    config: PacketConfig, *, probe: ProbeConfig | None, capture: CaptureConfig | None, faults: FaultTimeline
+    config: PacketConfig,
+    *,
+    faults: FaultTimeline,
+    probe: ProbeConfig | None = None,
+    capture: CaptureConfig | None = None,
 ) -> None:
-    """Raise InputError for each thing of a run that a fluid has no notion of."""
-    beside = {"probe": probe, "capture": capture, "faults": faults.faults}
-    found = [*(name for name, value in beside.items() if value), *_unknown_settings(config)]
-    if found:
-        raise InputError(
-            Mistake(
-                where="engine.skip",
-                found=f"fluid, with {' and '.join(found)}",
-                allowed="fluid only where every transfer has its path, no packet is lost and no queue comes first",
-                next_step="leave them out, or take skip: exact",
-            )
-        )
+    """Raise InputError for all things of a run that a fluid has no notion of, a mistake each."""
+    mistakes = [
+        Mistake(where=where, found=found, allowed=allowed, next_step=NEXT_STEP)
+        for where, found, allowed in (*_beside(faults, probe, capture), *_unknown_settings(config))
+    ]
+    if mistakes:
+        raise InputError(*mistakes)
 
 
-def _unknown_settings(config: PacketConfig) -> Iterator[str]:
-    selective = config.transport.is_selective
-    rules = {
-        "engine.path_choice": config.path_choice.mode != PathChoiceConfig().mode,
-        "engine.queues.priorities": bool(config.queues.priorities),
-        "engine.queues.acknowledgement_class: data": config.queues.acknowledgement_class == "data",
-        "engine.loss": config.loss_fraction > 0,
-        "engine.pfc.enabled: false": not config.pfc.enabled,
-        "engine.host": config.host != HostConfig(),
-        "engine.nic": config.nic != NicConfig(),
-        "engine.transport.reliability: selective-repeat": selective,
-        "engine.transport.rnr": config.transport.rnr != TransportConfig().rnr,
-        "engine.transport.credits": config.transport.credits != TransportConfig().credits,
-    }
-    return (name for name, is_there in rules.items() if is_there)
+def _beside(
+    faults: FaultTimeline, probe: ProbeConfig | None, capture: CaptureConfig | None
+) -> Iterator[tuple[str, str, str]]:
+    if probe:
+        yield "probe", "samples of queues and rates", NO_QUEUES
+    if capture:
+        yield "capture", "captured packets", "none: at max-min shares there are no packets"
+    if faults.faults:
+        yield "faults", f"{len(faults.faults)} faults", LOSSLESS
+
+
+def _unknown_settings(config: PacketConfig) -> Iterator[tuple[str, str, str]]:
+    """Yield the key, the value and what is allowed, of each setting that shares do not know."""
+    transport, queues = config.transport, config.queues
+    priorities = str([entry.priority for entry in queues.priorities])
+    rules = (
+        (config.path_choice.mode != PathChoiceConfig().mode, "path_choice.mode", config.path_choice.mode, FROM_HASHES),
+        (bool(queues.priorities), "queues.priorities", priorities, IN_ORDER),
+        (
+            queues.acknowledgement_class == "data",
+            "queues.acknowledgement_class",
+            "data",
+            "control: at max-min shares acknowledgements do not wait",
+        ),
+        (config.loss_fraction > 0, "loss", f"{config.loss_fraction:g}", LOSSLESS),
+        (not config.pfc.enabled, "pfc.enabled", "false", "true: at max-min shares no packet is lost"),
+        (config.host != HostConfig(), "host", "PCIe between NICs and memory", IN_HOSTS),
+        (config.nic != NicConfig(), "nic", "NICs with settings of their own", IN_HOSTS),
+        (
+            transport.is_selective,
+            "transport.reliability",
+            transport.reliability,
+            "go-back-n: at max-min shares no packet is lost",
+        ),
+        (transport.rnr != TransportConfig().rnr, "transport.rnr", "receives that run out", IN_HOSTS),
+        (transport.credits != TransportConfig().credits, "transport.credits", "credits of receivers", IN_HOSTS),
+    )
+    return ((f"engine.{key}", found, allowed) for is_there, key, found, allowed in rules if is_there)

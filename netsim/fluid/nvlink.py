@@ -7,7 +7,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import Medium, TrafficTrace
 from fabrictune.netsim import _engine
 from fabrictune.netsim.engine_inputs.transfers import nvlink_gpus, transfer_arrays
-from fabrictune.netsim.fluid.kernel import run_to_the_end
+from fabrictune.netsim.fluid.kernel import MOST_UNCROWDED, run_to_the_end
 
 _ALL_NUMBERS = {"mtu_bytes": 1, "wire_overhead_bytes": 0, "ack_bytes": 1, "ack_every_packets": 1}  # of no packet
 
@@ -25,6 +25,7 @@ def finish_over_nvlink_ps(traffic: TrafficTrace, nvlink_rate_bps: int) -> IntArr
         nvlink_rate_bps=nvlink_rate_bps,
         time_limit_ps=NEVER,
         num_transfers=len(traffic),
+        most_uncrowded=MOST_UNCROWDED,
     )
     fluid.add_transfers(transfer_arrays(traffic, 0, len(traffic), nvlink_gpus(traffic)))
     fluid.start((0.0, 0.0), (0.0, 0.0))

@@ -11,7 +11,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
-from fabrictune.netsim.fluid.kernel import Widening, Widenings, make_fluid, run_to_the_end, start
+from fabrictune.netsim.fluid.kernel import MOST_UNCROWDED, Widening, Widenings, make_fluid, run_to_the_end, start
 from fabrictune.netsim.ideal import IdealTimes
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.reference.fluid import Flow, FluidReference, Wire
@@ -38,8 +38,8 @@ def inputs_of(network: Network, traffic: Any) -> EngineInputs:
     return make_engine_inputs(network, traffic, LAWS["none"], PacketConfig(), seed=3, probe=None)
 
 
-def finished(inputs: EngineInputs) -> _engine.Fluid:
-    fluid = make_fluid(inputs)
+def finished(inputs: EngineInputs, most_uncrowded: int = MOST_UNCROWDED) -> _engine.Fluid:
+    fluid = make_fluid(inputs, most_uncrowded=most_uncrowded)
     start(fluid)
     run_to_the_end(fluid)
     return fluid
@@ -126,9 +126,32 @@ def test_bounds_widen_from_transfer_to_transfer() -> None:
     assert (again["finish_low_ps"] == again["finish_ps"]).all()
 
 
+def test_acknowledgements_of_slow_flows_take_little() -> None:
+    """Seven senders to each of eight hosts: their acknowledgements together take what those of one flow take alone."""
+    pairs = [(source, destination) for source in range(8) for destination in range(8) if source != destination]
+    network = network_of(*zip(*pairs, strict=True), hosts_per_tor_set=8)
+    num = len(pairs)
+    inputs = inputs_of(network, make_trace(np.arange(num), [MB] * num, [0] * num, [[]] * num))
+    ours, truth = (columns_of(run, num)["finish_ps"].max() for run in (finished(inputs), in_packets(inputs)))
+    assert ours == pytest.approx(truth, rel=0.01)
+
+
+def test_ends_in_a_crowd_fall_together() -> None:
+    """Late by 1/256 of their time at most, never early, so that there are fewer instants."""
+    pairs = [(source, destination) for source in range(4) for destination in range(4, 8)]
+    network = network_of(*zip(*pairs, strict=True))
+    num = len(pairs)
+    inputs = inputs_of(network, make_trace(np.arange(num), MB + 1_000 * np.arange(num), [0] * num, [[]] * num))
+    alone_ps, crowd_ps = (columns_of(finished(inputs, most), num)["finish_ps"] for most in (num, num - 1))
+    assert len(np.unique(crowd_ps)) < len(np.unique(alone_ps)) == num
+    assert (crowd_ps >= alone_ps).all()
+    assert (crowd_ps <= alone_ps * (1 + 1 / 256)).all()
+
+
+@pytest.mark.parametrize("most_uncrowded", [MOST_UNCROWDED, 2])
 @pytest.mark.parametrize("seed", range(40))
-def test_random_runs_are_those_of_the_reference(seed: int) -> None:
-    """Starts and finishes, to some picoseconds that rounding makes."""
+def test_random_runs_are_those_of_the_reference(seed: int, most_uncrowded: int) -> None:
+    """Starts and finishes, to some picoseconds that rounding makes; groups of three or more flows may be crowds."""
     run = replace(random_run(seed), probe=None)
     traffic = run.traffic
     dice = np.random.default_rng([seed, 77])
@@ -136,13 +159,15 @@ def test_random_runs_are_those_of_the_reference(seed: int) -> None:
     traffic = make_trace(traffic.qp_N, np.minimum(traffic.bytes_N, 10**6), start_ps_N, [[]] * len(traffic))
     config = replace(run.config, time_limit_ns=None)
     inputs = replace(run, traffic=traffic, config=config).inputs()
-    ours = columns_of(finished(inputs), len(traffic))
-    flows = reference_flows(run.network, inputs, config)
+    ours = columns_of(finished(inputs, most_uncrowded), len(traffic))
+    flows = reference_flows(run.network, inputs, config, most_uncrowded)
     assert ours["start_ps"] == pytest.approx([flow.start_ps for flow in flows], abs=50)
     assert ours["finish_ps"] == pytest.approx([flow.finish_ps for flow in flows], abs=50)
 
 
-def reference_flows(network: Network, inputs: EngineInputs, config: PacketConfig) -> list[Flow]:
+def reference_flows(
+    network: Network, inputs: EngineInputs, config: PacketConfig, most_uncrowded: int = MOST_UNCROWDED
+) -> list[Flow]:
     """Return the transfers as the reference runs them."""
     traffic, port_QDH = inputs.traffic, network.epochs[0].port_QDH
     alone_ps_N = IdealTimes(network, config).of(traffic.qp_N, traffic.bytes_N)
@@ -162,6 +187,7 @@ def reference_flows(network: Network, inputs: EngineInputs, config: PacketConfig
             ack_bytes=config.ack_bytes,
             ack_every_packets=config.ack_every_packets,
         ),
+        most_uncrowded=most_uncrowded,
     )
     reference.run(flows)
     return flows

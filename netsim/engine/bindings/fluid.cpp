@@ -40,7 +40,8 @@ std::unique_ptr<Fluid> make_fluid(const Ports& path, std::size_t path_stride, co
                                   const Integers& port_delay_ps, std::int64_t mtu_bytes,
                                   std::int64_t wire_overhead_bytes, std::int64_t ack_bytes,
                                   std::int64_t ack_every_packets, std::int64_t nvlink_rate_bps,
-                                  std::int64_t time_limit_ps, std::uint32_t num_transfers) {
+                                  std::int64_t time_limit_ps, std::uint32_t num_transfers,
+                                  std::uint32_t most_uncrowded) {
     const fluid::Wire wire{mtu_bytes, wire_overhead_bytes, ack_bytes, ack_every_packets};
     fluid::Paths paths(values_of<std::uint32_t>(path), path_stride, values_of<std::int64_t>(port_rate_bps),
                        values_of<std::int64_t>(port_delay_ps), wire);
@@ -49,6 +50,7 @@ std::unique_ptr<Fluid> make_fluid(const Ports& path, std::size_t path_stride, co
                                                          .nvlink_rate_bps = nvlink_rate_bps,
                                                          .time_limit_ps = time_limit_ps,
                                                          .num_transfers = num_transfers,
+                                                         .most_uncrowded = most_uncrowded,
                                                      });
 }
 
@@ -80,7 +82,7 @@ void bind_fluid(nb::module_& module) {
     nb::class_<Fluid>(module, "Fluid")
         .def(nb::new_(&make_fluid), nb::kw_only(), "path"_a, "path_stride"_a, "port_rate_bps"_a, "port_delay_ps"_a,
              "mtu_bytes"_a, "wire_overhead_bytes"_a, "ack_bytes"_a, "ack_every_packets"_a, "nvlink_rate_bps"_a,
-             "time_limit_ps"_a, "num_transfers"_a)
+             "time_limit_ps"_a, "num_transfers"_a, "most_uncrowded"_a)
         .def("add_transfers", &add_transfers, "arrays"_a)
         .def(
             "start",

@@ -17,19 +17,19 @@ namespace netsim {
 // The class a packet waits in at every port; notifications and what trimming makes are never in the class of data.
 template <bool is_full>
 inline TrafficClass Engine<is_full>::class_of(PacketType type) const {
-    if (is_full && settings.acknowledgements_are_data && is_acknowledgement(type)) return DATA;
+    if (uses(USES_ACKNOWLEDGEMENTS_AS_DATA) && is_acknowledgement(type)) return DATA;
     return own_class_of(type);
 }
 
 template <bool is_full>
 inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if constexpr (is_full) {
-        if (faults.are_possible() && is_lost_on_the_way(port, packet)) return;
-        if (has_losses && is_lost(port_stats[port])) return drop(port, packet);
+        if (uses(USES_FAULTS) && is_lost_on_the_way(port, packet)) return;
+        if (uses(USES_LOSSES) && is_lost(port_stats[port])) return drop(port, packet);
     }
     const std::uint32_t out = next_port(port, packet);
     if constexpr (is_full) {
-        if (!captured_flows.empty()) note_arrival(port, packet, out == NONE);
+        if (uses(USES_CAPTURES)) note_arrival(port, packet, out == NONE);
     }
     if (out != NONE) {
         enqueue(out, packet);
@@ -68,7 +68,7 @@ void Engine<is_full>::drop(std::uint32_t port, std::uint32_t packet) {
 template <bool is_full>
 inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id) {
     if constexpr (is_full) {
-        if (faults.are_possible() && !has_way(port, packet_id)) return;
+        if (uses(USES_FAULTS) && !has_way(port, packet_id)) return;
     }
     if constexpr (SKIPS) {
         if (ports[port].is_asleep || ports[port].is_watched) [[unlikely]]
@@ -78,7 +78,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
     if constexpr (is_full) {
-        if (is_to_be_trimmed(port, out.queued_bytes, packet)) trim(port, packet_id);
+        if (uses(USES_TRIMMING) && is_to_be_trimmed(port, out.queued_bytes, packet)) trim(port, packet_id);
     }
     const TrafficClass cls = class_of(packet.type);
     if (cls == DATA) {
@@ -107,10 +107,12 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
 // Before a port's queue or its count of bytes changes.
 template <bool is_full>
 inline void Engine<is_full>::sample_load(const Port& out) {
-    if constexpr (is_full) {
-        if (!path_chooser.loads.are_sampled()) return;
-        path_chooser.loads.settle(static_cast<std::uint32_t>(&out - ports.data()), out, now_ps);
-    }
+    if (uses(USES_SAMPLED_LOADS)) settle_load(out);
+}
+
+template <bool is_full>
+void Engine<is_full>::settle_load(const Port& out) {
+    path_chooser.loads.settle(static_cast<std::uint32_t>(&out - ports.data()), out, now_ps);
 }
 
 // Queues are counted in 32 bits, which keeps a port in one cache line; a port beyond them ends the run.
@@ -171,12 +173,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     sample_load(out);
     out.busy_until_ps = now_ps + (out.ps_per_byte ? Picoseconds{bytes} * out.ps_per_byte
                                                   : serialization_ps(bytes, port_stats[port].rate_bps));
-    if constexpr (is_full) {
-        const bool is_from_memory = packet.type == PacketType::Data && packet.ingress_port == NONE;
-        if (host_links.exist() && is_from_memory) {
-            out.busy_until_ps = std::max(out.busy_until_ps, host_links.read(port, payload_bytes_of(packet), now_ps));
-        }
-    }
+    if (uses(USES_HOST_LINKS)) read_from_memory(port, out, packet);
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
     count_transmission(port, out, own_class_of(packet.type));
     const Picoseconds arrives_ps = out.busy_until_ps + out.delay_ps;
@@ -185,16 +182,8 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     } else if (cls == DATA && packet.ingress_port != NONE) {
         leave_buffer(packet.ingress_port, bytes);
     }
-    if constexpr (is_full) {
-        if (packet.type == PacketType::Data && law.uses_telemetry) append_telemetry(port, out, packet_id);
-    }
-    if constexpr (is_full) {
-        if (!captured_flows.empty()) note_leaving(port, packet_id);
-    }
+    if (uses(USES_TELEMETRY | USES_CAPTURES | USES_FAULTS)) note_departure(port, out, packet_id);
     packet.ingress_port = port;
-    if constexpr (is_full) {
-        if (faults.are_possible()) faults.note_departure(packet_id, port);
-    }
     if constexpr (SKIPS) {
         if (out.is_watched) [[unlikely]]
             note_flight(port, arrives_ps, packet_id);
@@ -203,6 +192,13 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         if (out.is_cut) return mail_packet(port, arrives_ps, packet_id);
     }
     queue.push(arrives_ps, identify(EventKind::Arrival, port, packet_id));
+}
+
+// A host's packet leaves no sooner than it has come over PCIe.
+template <bool is_full>
+void Engine<is_full>::read_from_memory(std::uint32_t port, Port& out, const Packet& packet) {
+    if (packet.type != PacketType::Data || packet.ingress_port != NONE) return;
+    out.busy_until_ps = std::max(out.busy_until_ps, host_links.read(port, payload_bytes_of(packet), now_ps));
 }
 
 // Counted in 32 bits, which keeps a port in one cache line; what goes beyond is carried.
@@ -264,6 +260,13 @@ void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
         stats.paused_ps += now_ps - stats.paused_since_ps;
         kick(port);
     }
+}
+
+template <bool is_full>
+void Engine<is_full>::note_departure(std::uint32_t port, const Port& out, std::uint32_t packet_id) {
+    if (uses(USES_TELEMETRY) && packets[packet_id].type == PacketType::Data) append_telemetry(port, out, packet_id);
+    if (uses(USES_CAPTURES)) note_leaving(port, packet_id);
+    if (uses(USES_FAULTS)) faults.note_departure(packet_id, port);
 }
 
 template <bool is_full>

@@ -40,7 +40,7 @@ template <bool is_full>
 void Engine<is_full>::hand_on_later(std::uint32_t port, std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
     Picoseconds done_ps = now_ps + serialization_ps(packet.wire_bytes, nics[port].drain_rate_bps);
-    if (host_links.exist()) {
+    if (uses(USES_HOST_LINKS)) {
         done_ps = std::max(done_ps, host_links.write(port_stats[port].peer, payload_bytes_of(packet), now_ps));
     }
     nics[port].drained_ps = done_ps;

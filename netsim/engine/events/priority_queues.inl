@@ -44,7 +44,10 @@ bool Engine<is_full>::is_dropped_early(std::uint32_t port, const Packet& packet,
 template <bool is_full>
 void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t packet_id) {
     Packet& packet = packets[packet_id];
-    if (is_to_be_trimmed(port, priorities.output(port, packet.priority).queued_bytes, packet)) trim(port, packet_id);
+    if (uses(USES_TRIMMING)) {
+        const std::int32_t queued_bytes = priorities.output(port, packet.priority).queued_bytes;
+        if (is_to_be_trimmed(port, queued_bytes, packet)) trim(port, packet_id);
+    }
     const std::uint32_t priority = packet.priority;
     OutputQueue& output = priorities.output(port, priority);
     if (is_dropped_early(port, packet, priorities.rules[priority], output.queued_bytes)) {

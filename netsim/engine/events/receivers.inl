@@ -100,10 +100,17 @@ void Engine<is_full>::note_mark(std::uint32_t qp, Receiver& receiver) {
 }
 
 template <bool is_full>
-void Engine<is_full>::make_room_for_answers() {
-    if (is_selective() && packets.size() > expected_sequences.size()) expected_sequences.resize(2 * packets.size());
-    if (coalesces() && packets.size() > arrival_reports.size()) arrival_reports.resize(2 * packets.size());
-    if (takes_time() && packets.size() > times_in_host_ps.size()) times_in_host_ps.resize(2 * packets.size());
+inline void Engine<is_full>::make_room_for_answers() {
+    const std::size_t num_packets = packets.size();
+    if (is_selective() && num_packets > expected_sequences.size()) make_room(expected_sequences);
+    if (coalesces() && num_packets > arrival_reports.size()) make_room(arrival_reports);
+    if (takes_time() && num_packets > times_in_host_ps.size()) make_room(times_in_host_ps);
+}
+
+template <bool is_full>
+template <typename T>
+void Engine<is_full>::make_room(std::vector<T>& by_packet) {
+    by_packet.resize(2 * packets.size());
 }
 
 // Send a packet back along its queue pair's path of acknowledgements.

@@ -12,7 +12,7 @@ namespace netsim {
 template <bool is_full>
 inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if constexpr (is_full) {
-        if (law.uses_telemetry) trails.prefetch(packet_id);
+        if (uses(USES_TELEMETRY)) trails.prefetch(packet_id);
     }
     const Packet packet = packets[packet_id];
     const std::uint32_t qp = packet.queue_pair;
@@ -35,7 +35,7 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
         const TelemetryRecord* telemetry = NO_TELEMETRY;
         std::int32_t num_hops = flow(qp).num_hops;
         if constexpr (is_full) {
-            if (law.uses_telemetry) {
+            if (uses(USES_TELEMETRY)) {
                 telemetry = trails.hops(packet_id);
                 num_hops = trails.num_hops(packet_id);
             }

@@ -15,7 +15,6 @@ namespace netsim {
 
 template <bool is_full>
 bool Engine<is_full>::is_to_be_trimmed(std::uint32_t port, std::int32_t queued_bytes, const Packet& packet) const {
-    if (settings.trim_above_bytes == 0) return false;
     if (packet.type != PacketType::Data || packet.wire_bytes <= settings.trimmed_bytes) return false;
     if (has_priorities() && priorities.rules[packet.priority].is_lossless) return false;
     const bool is_last_hop = ports[port_stats[port].peer].is_host;

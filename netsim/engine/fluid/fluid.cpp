@@ -1,12 +1,19 @@
 #include "fluid.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
 
 namespace netsim::fluid {
+
+namespace {
+
+constexpr Picoseconds PARTS_OF_A_TRANSFER = 256;  // by which its end may be late in a crowd
+
+}  // namespace
 
 const std::size_t Fluid::BYTES_PER_TRANSFER = sizeof(Row);
 
@@ -16,7 +23,10 @@ void Fluid::Width::widen(const Width& other) {
 }
 
 Fluid::Fluid(Paths paths, const Settings& settings)
-    : paths_(std::move(paths)), settings_(settings), shares_(paths_), senders_(paths_.num_pairs()) {
+    : paths_(std::move(paths)),
+      settings_(settings),
+      shares_(paths_, settings.most_uncrowded),
+      senders_(paths_.num_pairs()) {
     rows_.reserve(settings.num_transfers);
 }
 
@@ -75,6 +85,7 @@ void Fluid::forget_run() {
     nvlink_out_.assign(nvlink_out_.size(), {});
     nvlink_in_.assign(nvlink_in_.size(), {});
     events_ = {};
+    crowd_ends_.clear();
     now_ps_ = 0;
     num_events_ = 0;
     finished_bytes_ = 0;
@@ -112,8 +123,10 @@ bool Fluid::advance(std::uint64_t num_events) {
 void Fluid::handle(const Event& event) {
     switch (event.kind) {
         case Kind::Sent:
-            if (senders_[event.id].version == event.version) end_sending(event.id);
+            if (senders_[event.id].end_ps == now_ps_) end_sending(event.id);
             return;
+        case Kind::SentInCrowd:
+            return end_crowd();
         case Kind::Delivered:
             return finish(event.id);
         case Kind::Crossed:
@@ -123,9 +136,9 @@ void Fluid::handle(const Event& event) {
     }
 }
 
-void Fluid::push(Picoseconds time_ps, Kind kind, std::uint32_t id, std::uint32_t version) {
+void Fluid::push(Picoseconds time_ps, Kind kind, std::uint32_t id) {
     if (time_ps > LAST_INSTANT) throw std::out_of_range("an instant beyond the clock");
-    events_.push({time_ps, kind, id, version});
+    events_.push({time_ps, kind, id});
 }
 
 void Fluid::set_free(std::uint32_t number) {
@@ -189,7 +202,7 @@ void Fluid::begin(std::uint32_t qp) {
     row.start_ps = now_ps_;
     sender.left_bytes = static_cast<double>(paths_.wire_bytes(row.bytes));
     sender.since_ps = now_ps_;
-    sender.version++;
+    sender.end_ps = NOT_YET;
     shares_.add(qp);
 }
 
@@ -197,11 +210,37 @@ void Fluid::settle_shares() {
     shares_.settle([&](std::span<const std::uint32_t> flows) { widen_group(flows); },
                    [&](std::uint32_t qp, const Share& share) {
                        progress(qp);
-                       Sender& sender = senders_[qp];
-                       const double left_ps = std::ceil(std::max(sender.left_bytes, 0.0) / share.rate);
-                       if (left_ps > static_cast<double>(LAST_INSTANT)) throw std::out_of_range("beyond the clock");
-                       push(now_ps_ + static_cast<Picoseconds>(left_ps), Kind::Sent, qp, ++sender.version);
+                       expect_end(qp, share);
                    });
+}
+
+// One event for all ends of a crowd that fall together; an end that is the same as before is pending already.
+void Fluid::expect_end(std::uint32_t qp, const Share& share) {
+    const Picoseconds end_ps = end_of_sending(qp, share);
+    if (std::exchange(senders_[qp].end_ps, end_ps) == end_ps) return;
+    if (!share.is_crowded) return push(end_ps, Kind::Sent, qp);
+    std::vector<std::uint32_t>& ends = crowd_ends_[end_ps];
+    if (ends.empty()) push(end_ps, Kind::SentInCrowd, 0);
+    ends.push_back(qp);
+}
+
+void Fluid::end_crowd() {
+    const auto ended = crowd_ends_.extract(now_ps_);
+    for (const std::uint32_t qp : ended.mapped()) {
+        if (senders_[qp].end_ps == now_ps_) end_sending(qp);
+    }
+}
+
+// In a crowd those of like transfers fall together: it is filled anew whenever one ends.
+Picoseconds Fluid::end_of_sending(std::uint32_t qp, const Share& share) const {
+    const Sender& sender = senders_[qp];
+    const double left_ps = std::ceil(std::max(sender.left_bytes, 0.0) / share.rate);
+    if (left_ps > static_cast<double>(LAST_INSTANT)) throw std::out_of_range("beyond the clock");
+    const Picoseconds end_ps = now_ps_ + static_cast<Picoseconds>(left_ps);
+    if (!share.is_crowded) return end_ps;
+    const auto least_ps = static_cast<std::uint64_t>((end_ps - rows_[sender.sending].start_ps) / PARTS_OF_A_TRANSFER);
+    const auto step_ps = static_cast<Picoseconds>(std::bit_floor(std::max<std::uint64_t>(least_ps, 1)));
+    return (end_ps + step_ps - 1) / step_ps * step_ps;
 }
 
 // Who comes later leaves the others alone for longer, and the other way round.
@@ -258,6 +297,7 @@ void Fluid::end_sending(std::uint32_t qp) {
     row.high_ps = end_ps + std::min(sender.width.late_ps + own.late_ps, LAST_INSTANT - end_ps);
     push(end_ps, Kind::Delivered, number);
     sender.sending = row.next;
+    sender.end_ps = NOT_YET;
     if (sender.sending == NONE) return;
     sender.width.widen(width_of(row, end_ps));
     begin(qp);

@@ -14,6 +14,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "../state/transfer.hpp"
@@ -33,6 +34,7 @@ struct Settings {
     std::int64_t nvlink_rate_bps;
     Picoseconds time_limit_ps;
     std::uint32_t num_transfers;
+    std::uint32_t most_uncrowded;  // flows of a group whose transfers end at any instant
 };
 
 // The next rows of all transfers; names and meanings are those of state/transfer_arrays.inl.
@@ -88,14 +90,14 @@ class Fluid {
         std::uint32_t sending = NONE, last = NONE;
         double left_bytes = 0;  // on the wire, of the transfer that is being sent
         Picoseconds since_ps = 0;
-        std::uint32_t version = 0;  // of what is pending for its end
+        Picoseconds end_ps = NOT_YET;  // of sending it, at the present share
         Width width;
     };
-    enum class Kind : std::uint32_t { Sent, Delivered, Crossed, Ready };  // in this order at one instant
+    enum class Kind : std::uint32_t { Sent, SentInCrowd, Delivered, Crossed, Ready };  // in this order at one instant
     struct Event {
         Picoseconds time_ps;
         Kind kind;
-        std::uint32_t id, version;
+        std::uint32_t id;
         auto operator<=>(const Event&) const = default;
     };
 
@@ -110,7 +112,10 @@ class Fluid {
     void settle_shares();
     void widen_group(std::span<const std::uint32_t> flows);
     void progress(std::uint32_t qp);
-    void push(Picoseconds time_ps, Kind kind, std::uint32_t id, std::uint32_t version = 0);
+    Picoseconds end_of_sending(std::uint32_t qp, const Share& share) const;
+    void push(Picoseconds time_ps, Kind kind, std::uint32_t id);
+    void expect_end(std::uint32_t qp, const Share& share);
+    void end_crowd();
     Width width_of(const Row& row, Picoseconds at_ps) const;
     Picoseconds uncertain_ps(const Row& row, Picoseconds end_ps) const;
     Width width_of_sending(const Row& row, Picoseconds end_ps) const;
@@ -131,6 +136,7 @@ class Fluid {
     };
     std::vector<Link> nvlink_out_, nvlink_in_;  // by GPU
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+    std::unordered_map<Picoseconds, std::vector<std::uint32_t>> crowd_ends_;  // queue pairs by when they may have sent
     Picoseconds now_ps_ = 0;
     std::uint64_t num_events_ = 0;
     std::int64_t finished_bytes_ = 0;

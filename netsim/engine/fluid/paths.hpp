@@ -32,6 +32,7 @@ class Paths {
 
     std::size_t num_ports() const { return rate_bps_.size(); }
     std::size_t num_pairs() const { return port_.size() / (2 * stride_); }
+    std::size_t stride() const { return stride_; }  // the most ports of a path
     std::span<const std::uint32_t> data(std::uint32_t qp) const { return row(2 * std::size_t{qp}); }
     std::span<const std::uint32_t> acknowledgements(std::uint32_t qp) const { return row(2 * std::size_t{qp} + 1); }
 
@@ -42,6 +43,11 @@ class Paths {
     // What acknowledgements of a queue pair that sends at the rate of its slowest port take, one between two packets
     // of others; in whole ACKNOWLEDGEMENT_UNITs, so that the sum of some is the same in any order.
     std::int64_t acknowledgement_rate(std::uint32_t qp) const { return acknowledgement_rate_[qp]; }
+
+    // The same for one that sends at another rate, in bytes a picosecond.
+    double acknowledgements_of(std::uint32_t qp, double rate) const {
+        return static_cast<double>(acknowledgement_rate_[qp]) * (rate / slowest_rate(qp));
+    }
 
     std::int64_t num_packets(std::int64_t bytes) const;
     std::int64_t wire_bytes(std::int64_t bytes) const;

@@ -1,38 +1,76 @@
 #include "shares.hpp"
 
+#include <cmath>
 #include <limits>
 
 namespace netsim::fluid {
 
-Shares::Shares(const Paths& paths)
+namespace {
+
+// Acknowledgements are counted anew where what their flow sends is another by as much; no ratio of small numbers, at
+// which two flows more or less would be on either side by rounding.
+constexpr double LEAST_SLOWER = 0.71, LEAST_FASTER = 1.41;
+
+}  // namespace
+
+Shares::Shares(const Paths& paths, std::size_t most_uncrowded)
     : paths_(paths),
+      most_uncrowded_(most_uncrowded),
       ports_(paths.num_ports()),
       shares_(paths.num_pairs()),
       next_(paths.num_pairs()),
+      acknowledgements_(paths.num_pairs()),
+      place_(paths.num_pairs() * paths.stride()),
       seen_(paths.num_pairs()),
       has_stopped_(paths.num_pairs()) {}
 
 void Shares::add(std::uint32_t flow) {
     shares_[flow] = {};
+    std::uint32_t hop = 0;
     for (const std::uint32_t port : paths_.data(flow)) {
-        ports_[port].flows.push_back(flow);
+        place_[flow * paths_.stride() + hop] = static_cast<std::uint32_t>(ports_[port].flows.size());
+        ports_[port].flows.push_back({flow, hop++});
         note_change(port);
     }
-    for (const std::uint32_t port : paths_.acknowledgements(flow)) {
-        ports_[port].acknowledgements += paths_.acknowledgement_rate(flow);
-        note_change(port);
-    }
+    take_acknowledgements(flow, paths_.acknowledgement_rate(flow));
 }
 
 void Shares::remove(std::uint32_t flow) {
+    std::uint32_t hop = 0;
     for (const std::uint32_t port : paths_.data(flow)) {
-        std::erase(ports_[port].flows, flow);
+        leave(ports_[port], place_[flow * paths_.stride() + hop++]);
         note_change(port);
     }
+    take_acknowledgements(flow, 0);
+}
+
+// The last of the port's flows takes the place of the one that leaves.
+void Shares::leave(Port& port, std::uint32_t place) {
+    const Member last = port.flows.back();
+    port.flows.pop_back();
+    if (place == port.flows.size()) return;
+    port.flows[place] = last;
+    place_[last.flow * paths_.stride() + last.hop] = place;
+}
+
+void Shares::take_acknowledgements(std::uint32_t flow, std::int64_t rate) {
     for (const std::uint32_t port : paths_.acknowledgements(flow)) {
-        ports_[port].acknowledgements -= paths_.acknowledgement_rate(flow);
+        ports_[port].acknowledgements += rate - acknowledgements_[flow];
         note_change(port);
     }
+    acknowledgements_[flow] = rate;
+}
+
+// Of the flows filled at this instant; true if some take another part now, so that ports have to be filled again.
+bool Shares::count_acknowledgements() {
+    for (const std::uint32_t flow : filled_) {
+        const auto counted = static_cast<double>(acknowledgements_[flow]);
+        const double rate = paths_.acknowledgements_of(flow, next_[flow].rate);
+        if (rate < LEAST_SLOWER * counted || rate > LEAST_FASTER * counted) {
+            take_acknowledgements(flow, std::llround(rate));
+        }
+    }
+    return !changed_.empty();
 }
 
 void Shares::note_change(std::uint32_t port) {
@@ -46,7 +84,7 @@ void Shares::gather(std::uint32_t first_port) {
     ports_of_group_.clear();
     reach(first_port);
     for (std::size_t place = 0; place < ports_of_group_.size(); place++) {
-        for (const std::uint32_t flow : ports_[ports_of_group_[place]].flows) {
+        for (const auto& [flow, _] : ports_[ports_of_group_[place]].flows) {
             if (seen_[flow] == group_) continue;
             seen_[flow] = group_;
             flows_of_group_.push_back(flow);
@@ -70,12 +108,15 @@ double Shares::capacity(std::uint32_t port) const {
 // As topology/fairness_engine does: books hold counts and not sums over flows, so that their order does not matter.
 void Shares::fill() {
     num_rising_ = flows_of_group_.size();
-    for (const std::uint32_t flow : flows_of_group_) has_stopped_[flow] = false;
+    const bool is_crowded = num_rising_ > most_uncrowded_;
+    for (const std::uint32_t flow : flows_of_group_) {
+        has_stopped_[flow] = false;
+        next_[flow] = {.is_crowded = is_crowded};
+    }
     for (const std::uint32_t number : ports_of_group_) {
         Port& port = ports_[number];
         port.num_rising = static_cast<std::uint32_t>(port.flows.size());
         port.stopped = 0;
-        port.is_full = false;
         port.level = capacity(number) / port.num_rising;
         ports_by_level_.emplace(port.level, number);
     }
@@ -107,8 +148,9 @@ double Shares::next_level() {
 }
 
 void Shares::stop_at(std::uint32_t full_port, double level) {
-    ports_[full_port].is_full = true;
-    for (const std::uint32_t flow : ports_[full_port].flows) {
+    const bool is_shared = ports_[full_port].flows.size() > 1;
+    for (const auto& [flow, _] : ports_[full_port].flows) {
+        next_[flow].is_held |= is_shared;
         if (has_stopped_[flow]) continue;
         has_stopped_[flow] = true;
         num_rising_--;
@@ -127,11 +169,6 @@ void Shares::settle_level(double level) {
         port.num_stopping = 0;
     }
     stopping_ports_.clear();
-}
-
-bool Shares::is_held(std::uint32_t flow) const {
-    return std::ranges::any_of(
-        paths_.data(flow), [&](std::uint32_t port) { return ports_[port].is_full && ports_[port].flows.size() > 1; });
 }
 
 }  // namespace netsim::fluid

@@ -142,7 +142,7 @@ class Wire {
 
 // Whose turn it is, by the number of events; see skip/turns.inl.
 struct Turns {
-    static constexpr std::uint64_t SHORTEST_PLAIN = 4;  // in lengths of the search before it
+    static constexpr std::uint64_t SHORTEST_PLAIN = 16;  // in lengths of the search before it
     bool are_plain = false;
     std::uint64_t begin = 0, end = 0;
     std::uint64_t num_skipped = 0;  // when it began

@@ -27,7 +27,7 @@ std::int64_t Engine<is_full>::repeat_round(Picoseconds until_ps) {
     if (until_ps != NEVER) num = std::min(num, (until_ps - 1 - now_ps) / whole.period_ps);
     num = repeat_releases(num);
     if (num == 0 || groups.empty()) return num;
-    const std::vector<CacheLine> records = flows;
+    const Array<CacheLine> records = flows;
     const std::int64_t num_same = repeat_calls(whole, groups, num);
     if (num_same == num) return num;
     flows = records;

@@ -1,8 +1,8 @@
 // Turns: where nothing repeats, the engine without skip runs the next while, at its own speed.
 //
-// A run begins with a search. One that finds too little in its turn makes place for the plain engine, for four times as
-// many events at first and for more after each that was in vain. A run's state is handed over as it stands: a search
-// begins anew behind it, with components of what is busy then.
+// A run begins with a search. One that finds too little in its turn makes place for the plain engine, for sixteen
+// times as many events at first and for more after each that was in vain. A run's state is handed over as it stands: a
+// search begins anew behind it, with components of what is busy then.
 
 #include <algorithm>
 #include <memory>
@@ -65,7 +65,7 @@ bool Engine<is_full>::is_worth_it(std::uint64_t num_handled) const {
 
 template <bool is_full>
 void Engine<is_full>::begin_plain_turn(std::uint64_t num_handled) {
-    static constexpr std::uint64_t LONGEST = 32;
+    static constexpr std::uint64_t LONGEST = 128;
     forget_components();
     turns.are_plain = true;
     turns.begin = queue.num_events();

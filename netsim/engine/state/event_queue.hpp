@@ -13,6 +13,7 @@
 
 #include "event.hpp"
 #include "far_events.hpp"
+#include "huge_pages.hpp"
 #include "prefetch.hpp"
 #include "sorting_network.hpp"
 
@@ -62,8 +63,8 @@ class EventQueue {
         return slot == NEVER ? NEVER : slot << width_log2_;
     }
 
-    // The key of the next event in the open slot, and after `take` of the one behind it (0 if there is none).
-    std::uint64_t peek() const { return open_[next_]; }
+    // The key of the next event in the open slot, or of one a few behind it; any key if there is none.
+    std::uint64_t peek(std::uint32_t num_behind = 0) const { return open_[next_ + num_behind]; }
     std::uint64_t take() { return open_[next_++]; }
     Picoseconds time_of(std::uint64_t key) const {
         return base_ps_ + static_cast<Picoseconds>(key >> (64 - OFFSET_BITS));
@@ -120,7 +121,7 @@ class EventQueue {
     void set_width(int width_log2);
     void take_near(std::vector<FarEvents::Event>& events);
 
-    std::vector<Chunk> chunks_;        // the first NUM_SLOTS belong to their slots, the rest are overflow
+    Array<Chunk> chunks_;              // the first NUM_SLOTS belong to their slots, the rest are overflow
     std::vector<std::uint32_t> tail_;  // per slot: 8 * chunk + keys in it
     std::array<std::uint64_t, NUM_SLOTS / 64> occupied_{};
     std::uint32_t free_chunk_ = 0;             // 0: none, since chunk 0 is a slot's own

@@ -25,6 +25,7 @@ struct Inputs {
     bool has_losses() const {
         return std::ranges::any_of(loss_fraction, [](double fraction) { return fraction > 0; });
     }
+    bool has_late_answers() const { return settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0; }
     bool has_slow_host() const {
         return std::ranges::any_of(drain_rate, [](std::int64_t rate_bps) { return rate_bps > 0; });
     }

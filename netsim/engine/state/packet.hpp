@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
-#include <vector>
 
 #include "event.hpp"
+#include "huge_pages.hpp"
 #include "prefetch.hpp"
 
 namespace netsim {
@@ -97,7 +97,7 @@ class PacketPool {
         return static_cast<std::uint32_t>(packets_.size() - 1);
     }
 
-    std::vector<Packet> packets_ = std::vector<Packet>(1);  // packet 0 stands for "no packet" in events
+    Array<Packet> packets_ = Array<Packet>(1);  // packet 0 stands for "no packet" in events
     std::uint32_t free_ = NONE;
     std::uint32_t num_live_ = 0, peak_live_ = 0;
 };

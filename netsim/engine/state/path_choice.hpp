@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "flowlet_table.hpp"
+#include "huge_pages.hpp"
 #include "inputs.hpp"
 #include "packet.hpp"
 #include "port.hpp"
@@ -34,9 +35,7 @@ class PathChooser {
 
     // The port for a packet that came through `arrived`; NONE in a host.
     std::uint32_t next_port(std::uint32_t arrived, const Packet& packet, std::uint16_t entropy, Picoseconds now_ps,
-                            const std::vector<Port>& ports);
-
-    bool is_choosing() const { return rule_ != PathRule::Hash; }
+                            const Array<Port>& ports);
 
     // Visit every port that a packet of a flow may leave a switch through when it has come through `arrived`.
     template <typename Visit>
@@ -51,7 +50,7 @@ class PathChooser {
     std::uint32_t exit_from(std::uint32_t switch_number, std::size_t row) const;
     std::uint64_t entry_of(std::uint32_t set, std::uint64_t visit) const;
     std::uint32_t choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit, Picoseconds now_ps,
-                         const std::vector<Port>& ports);
+                         const Array<Port>& ports);
     template <class Rank>
     std::uint32_t least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank);
     std::uint32_t by_weight(std::uint32_t set, std::uint64_t visit) const;
@@ -67,7 +66,9 @@ class PathChooser {
     std::uint64_t key_, max_flows_;
     std::size_t num_flows_, first_row_ = 0;
     std::uint32_t num_switches_ = 0;
-    std::vector<std::uint32_t> switch_behind_, peer_, row_, exit_, set_, offset_, port_, weight_;
+    std::vector<std::uint32_t> switch_behind_, peer_, row_, exit_;
+    Array<std::uint32_t> set_;
+    std::vector<std::uint32_t> offset_, port_, weight_;
     std::vector<RandomStream> random_;      // a port, used by what arrives through it
     std::vector<std::uint32_t> next_turn_;  // a set, for round robin
     std::vector<std::int64_t> ranks_;       // of the ports of a set, while one of them is chosen
@@ -103,7 +104,7 @@ inline PathChooser::PathChooser(const Inputs& inputs)
 }
 
 inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet& packet, std::uint16_t entropy,
-                                            Picoseconds now_ps, const std::vector<Port>& ports) {
+                                            Picoseconds now_ps, const Array<Port>& ports) {
     const std::uint32_t switch_number = switch_behind_[arrived];
     if (switch_number == NONE) return NONE;
     const std::uint32_t flow = 2 * packet.queue_pair + !is_forward(packet.type);
@@ -149,7 +150,7 @@ inline std::uint64_t PathChooser::entry_of(std::uint32_t set, std::uint64_t visi
 }
 
 inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit,
-                                         Picoseconds now_ps, const std::vector<Port>& ports) {
+                                         Picoseconds now_ps, const Array<Port>& ports) {
     const std::span<const std::uint32_t> choices = ports_of(set);
     switch (rule_) {
         case PathRule::Hash:

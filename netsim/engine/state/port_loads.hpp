@@ -18,8 +18,6 @@ class PortLoads {
   public:
     explicit PortLoads(const Inputs& inputs);
 
-    bool are_sampled() const { return !meters_.empty(); }
-
     // Close the intervals of a port that have ended.
     void settle(std::uint32_t port, const Port& state, Picoseconds now_ps) {
         if (now_ps >= meters_[port].next_ps) close_intervals(meters_[port], state, now_ps);

@@ -23,7 +23,7 @@ Simulation::Simulation(const Inputs& inputs)
     : RunState(inputs),
       settings(inputs.settings),
       law(inputs.law),
-      has_losses(inputs.has_losses()),
+      features(features_of(inputs)),
       flow_stride((settings.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)) {
     path.push_back(NONE);  // the main loop looks one entry ahead
     add_ports(inputs);
@@ -62,11 +62,10 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     if (inputs.has_slow_host()) {
         for (const std::int64_t rate_bps : inputs.drain_rate) nics.push_back({.drain_rate_bps = rate_bps});
     }
-    const bool is_answer_late = settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
-    for (std::size_t qp = 0; is_answer_late && qp < num_queue_pairs; qp++) {
+    for (std::size_t qp = 0; inputs.has_late_answers() && qp < num_queue_pairs; qp++) {
         endpoints.push_back({.random = RandomStream(settings.endpoint_key, qp)});
     }
-    if (!nics.empty() || is_answer_late) round_trips.resize(settings.num_transfers);
+    if (features & USES_SLOW_HOSTS) round_trips.resize(settings.num_transfers);
     for (std::size_t qp = 0; settings.num_entropy_values > 0 && qp < num_queue_pairs; qp++) {
         entropy_caches.emplace_back(settings.entropy_key, qp);
     }

@@ -11,7 +11,9 @@
 #include "entropy_cache.hpp"
 #include "event_queue.hpp"
 #include "faults.hpp"
+#include "features.hpp"
 #include "host_links.hpp"
+#include "huge_pages.hpp"
 #include "inputs.hpp"
 #include "mean_rates.hpp"
 #include "packet.hpp"
@@ -77,13 +79,13 @@ struct RunState {
     Outcome outcome = Outcome::Running;
     EventQueue queue;
     PacketPool packets;
-    std::vector<Port> ports;
+    Array<Port> ports;
     std::vector<std::uint32_t> port_node;  // that sends through each
-    std::vector<PortStats> port_stats;
-    std::vector<Sender> senders;
-    std::vector<Receiver> receivers;
-    std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
-    std::vector<SelectiveReceiver> selective_receivers;
+    Array<PortStats> port_stats;
+    Array<Sender> senders;
+    Array<Receiver> receivers;
+    Array<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
+    Array<SelectiveReceiver> selective_receivers;
     std::vector<CreditedSender> credited_senders;  // by queue pair, as the next; empty without receiver credits
     std::vector<CreditedReceiver> credited_receivers;
     std::vector<GrantPacer> grant_pacers;      // by port
@@ -110,7 +112,7 @@ struct RunState {
     HostLinks host_links;
     PathChooser path_chooser;
     Priorities priorities;
-    std::vector<CacheLine> flows;  // the law's records
+    Array<CacheLine> flows;  // the law's records
     std::vector<std::uint32_t> probed_ports;
     std::vector<std::uint32_t> probed_flows;  // queue pairs
     std::vector<Picoseconds> sample_times_ps;
@@ -186,7 +188,7 @@ class Simulation : public RunState {
 
     const Settings settings;
     const Law law;
-    const bool has_losses;          // on any wire, apart from faults
+    const std::uint32_t features;   // of the full engine
     const std::size_t flow_stride;  // cache lines of a record
 
     bool has_started = false;   // and so has all its transfers

@@ -111,6 +111,19 @@ def test_no_key_is_idle_in_silence(law: str) -> None:
         assert silent == MATTERS_LATER.keys(), "a key that does show in a run needs no excuse"
 
 
+def test_no_key_of_the_fluid_engine_is_idle_in_silence() -> None:
+    """Without audits a key changes what is on the wire, or is refused, or is said to have no effect."""
+    base = override(parse_scenario(BASE % "hpcc", Path("x.yaml")), {"engine": {"name": "fluid"}}, origin="test")
+    expected = columns(base)
+    silent = set()
+    for line in list_keys(NAMED, "engine.fluid"):
+        if line.takes not in ("keys", "list of keys") and "priorities." not in line.key:
+            noticed = [is_noticed(base, expected, f"engine.{line.key}", value) for value in values_of(line)]
+            if True not in noticed and False in noticed:
+                silent.add(line.key)
+    assert silent == {"ack_every"}, "which matters where acknowledgements meet data"
+
+
 JOB = "layout: {tp: 2, dp: 4}, gpus_per_host: 4, message: 64 KB"  # whose rings change rails
 TRAFFICS = {  # that of a base, by the section whose keys are tried
     "traffic.incast": "workload: incast, senders: 3, message: 64 KB",

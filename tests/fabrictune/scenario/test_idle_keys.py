@@ -98,6 +98,11 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
         ("window", "100 KB"), ("grant", 8), ("rate", "90 %"))),
     ("engine.skip_precision", 0.1, {}, {"engine.skip": "bounded"}),
     ("engine.threads", 2, {"engine.skip": "fluid"}, {"engine.skip": "off"}),
+    ("engine.threads", 2, {"engine": {"name": "fluid"}}, {"engine": {"name": "packet"}}),
+    *((f"engine.{key}", value, {"engine": {"name": "fluid"}}, {"engine": {"name": "fluid", "audits": 0.02}})
+      for key, value in (("ecn", {"kmin": "5 KB", "kmax": "50 KB"}), ("cnp", {"interval": "9 us"}),
+                         ("transport", {"retries": 3}), ("pfc.xoff", "90 KB"), ("pfc.headroom", "90 KB"),
+                         ("pfc.response", "1 us"))),
     ("engine.ack_every", 4, COALESCED, {"engine.transport.reliability": "selective-repeat"}),
     ("engine.transport.timeout_exponent", 16, {"engine.transport.timeout": "1 ms"}, {}),
     *((f"probe.{key}", value, {}, {"probe.interval": "10 us"}) for key, value in (

@@ -53,7 +53,7 @@ def test_a_key_says_what_it_takes_and_what_it_is_without() -> None:
 def test_the_scenario_itself_points_to_its_sections() -> None:
     """A key that is a mapping of its own names the section that lists it."""
     lines = {line.key: line for line in list_keys(SCENARIO, "scenario")}
-    assert lines["engine"].takes == "name: packet"
+    assert lines["engine"].takes == "name: packet | fluid"
     assert lines["expect"].takes == "list of keys, see `expect`"
     assert lines["fabric"].takes == f"builder: {' | '.join([*BUILDERS, 'file'])}"
     assert set(lines) | {"document", "notes", "trust_code"} == {key_of(name) for name in Scenario.__dataclass_fields__}
