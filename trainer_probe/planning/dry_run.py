@@ -11,10 +11,11 @@ the first data-parallel rank: other shards are cut at other weights.
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -25,39 +26,79 @@ from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.ledger import axis_groups
+from fabrictune.trainer_probe.ledger import Ledger, axis_groups
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.passes import Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
-from fabrictune.trainer_probe.planning.hardware import HardwareSpec
-from fabrictune.trainer_probe.planning.operation_clock import OperationClock
+from fabrictune.trainer_probe.planning.operation_clock import Key, OperationClock, Part
+from fabrictune.trainer_probe.planning.operation_costs import BOUNDS, Bound, OperationCosts
 from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger, Recording
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
+
+Recorded = TypeVar("Recorded")
 
 _META = torch.device("meta")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankPlan:
-    """The requests of a rank in a step, with the work before each, and the clock that counted its operations."""
+    """The requests of a rank in a step with the work before each, the clock of its operations, and its passes."""
 
     trace: CommTrace
     clock: OperationClock
+    passes: Sequence["PassTime"]
 
 
-def plan_rank(recipe: Recipe, rank: int, hardware: HardwareSpec) -> RankPlan:
+@dataclass(frozen=True, kw_only=True)
+class PassTime:
+    """Time of a rank's operations in one pass of a chunk of its layers, or in a step's optimizer or rest."""
+
+    part: str  # forward, backward, weights, optimizer or rest
+    chunk: int | None  # of the rank's chunks of layers; None for the optimizer and the rest
+    products_ps: int
+    attention_ps: int
+    memory_ps: int
+    launch_ps: int
+
+    @property
+    def duration_ps(self) -> int:
+        """Time of all operations."""
+        return self.products_ps + self.attention_ps + self.memory_ps + self.launch_ps
+
+    @classmethod
+    def of_durations(cls, part: Part, chunk: int | None, duration_ps: Counter[Key]) -> "PassTime":
+        """Return the time of a part's operations by what bounds them."""
+        by_bound = Counter[Bound]()
+        for (own_part, _, bound), own_ps in duration_ps.items():
+            if own_part == part:
+                by_bound[bound] += own_ps
+        return cls(part=part, chunk=chunk, **{f"{bound}_ps": by_bound[bound] for bound in BOUNDS})
+
+
+def plan_rank(recipe: Recipe, rank: int, costs: OperationCosts) -> RankPlan:
     """Return the plan of a rank of a cluster."""
-    model, degrees, clock = recipe.model, recipe.degrees, OperationClock(hardware)
+    clock = OperationClock(costs)
+    ledger = PlanLedger(rank, axis_groups(recipe.degrees.layout), clock)
+    chunks: list[ReplayedPasses[Recording]] = []
+
+    def replay(passes: Passes) -> Passes:
+        chunks.append(ReplayedPasses(passes, ledger, clock))
+        return chunks[-1]
+
+    comm = run_alone(recipe, rank, ledger, replay, clock)
+    return RankPlan(trace=comm.trace(), clock=clock, passes=_pass_times(chunks, clock))
+
+
+def run_alone(
+    recipe: Recipe, rank: int, ledger: Ledger[int], passes_of: Callable[[Passes], Passes], clock: OperationClock
+) -> Comm:
+    """Run a rank's step alone, its requests recorded in `ledger`; returns its communication."""
+    model, degrees = recipe.model, recipe.degrees
     with join_alone(degrees.layout, rank) as member:
-        ledger = PlanLedger(rank, axis_groups(degrees.layout), clock)
         comm = Comm(degrees.layout, member, ledger)
-
-        def replay(passes: Passes) -> Passes:
-            return ReplayedPasses(passes, ledger, clock)
-
         dtype = getattr(torch, recipe.precision_name)
         trainer = ParallelTrainer(
             model,
@@ -66,7 +107,7 @@ def plan_rank(recipe: Recipe, rank: int, hardware: HardwareSpec) -> RankPlan:
             POLICIES[recipe.overlap],
             dtype=dtype,
             device=_META,
-            passes_of=replay,
+            passes_of=passes_of,
             data_parallel=recipe.data_parallel,
             recompute=recipe.recompute,
         )
@@ -75,7 +116,18 @@ def plan_rank(recipe: Recipe, rank: int, hardware: HardwareSpec) -> RankPlan:
         batches = [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids]
         with clock:
             trainer.run_step(0, batches, update)
-        return RankPlan(trace=comm.trace(), clock=clock)
+        return comm
+
+
+def _pass_times(chunks: Sequence["ReplayedPasses[Recording]"], clock: OperationClock) -> list[PassTime]:
+    """Return the times of one pass of each kind and chunk, of the optimizer and of the rest."""
+    passes = [
+        PassTime.of_durations(part, chunk, recording.duration_ps)
+        for chunk, own in enumerate(chunks)
+        for part, recording in own.recordings()
+    ]
+    of_step: tuple[Part, ...] = ("optimizer", "rest")
+    return [*passes, *(PassTime.of_durations(part, None, clock.duration_ps) for part in of_step)]
 
 
 def _make_update(
@@ -92,16 +144,35 @@ def _make_update(
     return update
 
 
-class ReplayedPasses:
+class RecordsPasses(Protocol[Recorded]):
+    """A ledger that records the requests of a pass, and replays them for another micro-batch."""
+
+    def recording(self) -> AbstractContextManager[Recorded]:
+        """Yield a recording of the block's requests and waits."""
+
+    def replay(self, recording: Recorded, *, old: str, new: str) -> None:
+        """Record it all again, with tags that begin with `new` instead of `old`."""
+
+
+class ReplayedPasses(Generic[Recorded]):
     """The passes of a stage, run once and then replayed; each kind must have the order of the forward ones."""
 
-    def __init__(self, passes: Passes, ledger: PlanLedger, clock: OperationClock) -> None:
+    def __init__(self, passes: Passes, ledger: RecordsPasses[Recorded], clock: OperationClock) -> None:
         self._passes, self._ledger, self._clock = passes, ledger, clock
         self._tags = deque[str]()  # of micro-batches between their forward and backward pass
         self._split_tags = deque[str]()  # between their backward and their weights' pass
-        self._forward: tuple[Recording, str, torch.Tensor] | None = None
-        self._backward: tuple[Recording, str, torch.Tensor | None] | None = None
-        self._weights: tuple[Recording, str] | None = None
+        self._forward: tuple[Recorded, str, torch.Tensor] | None = None
+        self._backward: tuple[Recorded, str, torch.Tensor | None] | None = None
+        self._weights: tuple[Recorded, str] | None = None
+
+    def recordings(self) -> Iterator[tuple[Part, Recorded]]:
+        """Yield the recording of each kind of pass that the stage has run."""
+        if self._forward is not None:
+            yield "forward", self._forward[0]
+        if self._backward is not None:
+            yield "backward", self._backward[0]
+        if self._weights is not None:
+            yield "weights", self._weights[0]
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         """Run the pass, or replay its requests."""

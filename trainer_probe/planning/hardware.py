@@ -1,7 +1,6 @@
-"""The cluster of a plan, as a few rates.
+"""The cluster of a plan, as a few rates that a hardware profile has.
 
-Source: `trainer_probe.gpus` for the rates of a GPU; MegaScale (NSDI'24), section 2 and 3.6, for the defaults: A100
-GPUs, eight to a host with a 200 Gbps NIC each.
+The rates are the best that were measured, so that times at them are lower bounds. The default is the profile `a100`.
 """
 
 from collections.abc import Iterable
@@ -9,29 +8,39 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.trainer_probe.gpus import DEFAULT_GPU, GPUS
+from fabrictune.hardware.files import DEFAULT_PROFILE, bundled_profile
+from fabrictune.hardware.profile import HardwareProfile
 
-_A100 = GPUS[DEFAULT_GPU]
+
+def _of_default(field_name: str, meaning: str) -> Any:
+    """Return a field that has the value of the default profile."""
+    return field(
+        default_factory=lambda: _rates(bundled_profile(DEFAULT_PROFILE))[field_name], metadata={"help": meaning}
+    )
+
+
+def _rates(profile: HardwareProfile) -> dict[str, float]:
+    """Return the rates of a profile by their fields."""
+    return {
+        "peak_flops_per_s": profile.gpu.peak_flops_per_s,
+        "achieved_flops_per_s": profile.gpu.gemm.best_flops_per_s,
+        "memory_bytes_per_s": profile.gpu.memory.best_bytes_per_s,
+        "nvlink_rate_bps": profile.nvlink.rate_bps,
+        "nic_rate_bps": profile.network.nic_rate_bps,
+        "gpus_per_host": profile.host.num_gpus,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareSpec:
-    """Rates of a GPU and of its links. Raises InputError."""
+    """Rates of a GPU and of its links; by default those of the profile `a100`. Raises InputError."""
 
-    peak_flops_per_s: float = field(
-        default=_A100.peak_flops_per_s, metadata={"help": "of a GPU on matrix products by its data sheet, for MFU"}
-    )
-    achieved_flops_per_s: float = field(
-        default=_A100.achieved_flops_per_s, metadata={"help": "of a GPU on matrix products, as achieved"}
-    )
-    memory_bytes_per_s: float = field(
-        default=_A100.memory_bytes_per_s, metadata={"help": "of a GPU's memory, read and written, as achieved"}
-    )
-    nvlink_rate_bps: float = field(
-        default=_A100.nvlink_rate_bps, metadata={"help": "out of a GPU to others of its host"}
-    )
-    nic_rate_bps: float = field(default=200e9, metadata={"help": "out of a GPU to other hosts"})
-    gpus_per_host: int = field(default=8, metadata={"help": "consecutive ranks joined by NVLINK"})
+    peak_flops_per_s: float = _of_default("peak_flops_per_s", "of a GPU on matrix products by its data sheet, for MFU")
+    achieved_flops_per_s: float = _of_default("achieved_flops_per_s", "of a GPU on matrix products, as achieved")
+    memory_bytes_per_s: float = _of_default("memory_bytes_per_s", "of a GPU's memory, read and written, as achieved")
+    nvlink_rate_bps: float = _of_default("nvlink_rate_bps", "out of a GPU to others of its host")
+    nic_rate_bps: float = _of_default("nic_rate_bps", "out of a GPU to other hosts")
+    gpus_per_host: int = _of_default("gpus_per_host", "consecutive ranks joined by NVLINK")
     memory_bytes: int | None = field(default=None, metadata={"help": "of a GPU; without it there is no limit"})
 
     def __post_init__(self) -> None:
@@ -40,10 +49,10 @@ class HardwareSpec:
             raise InputError(*mistakes)
 
     @classmethod
-    def of_gpu(cls, name: str, **changes: Any) -> Self:
-        """Return the rates of a GPU of the table, with some fields changed; a change of None keeps the table's."""
-        given = {field_name: value for field_name, value in changes.items() if value is not None}
-        return cls(**{**vars(GPUS[name]), **given})
+    def of_profile(cls, profile: HardwareProfile, **changes: Any) -> Self:
+        """Return the rates of a profile, with some fields changed; a change of None keeps the profile's."""
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+        return cls(**_rates(profile) | given)
 
 
 def _not_positive(hardware: HardwareSpec) -> Iterable[Mistake]:

@@ -30,24 +30,24 @@ def traffic_bytes(
     """Return the bytes that an operation reads and writes."""
     name = operator.overloadpacket.__name__
     if operator.namespace == "c10d":
-        return _TRANSFERS * _bytes(arguments[FLAT_COPIES[name]]) if name in FLAT_COPIES else 0
+        return _TRANSFERS * tensor_bytes(arguments[FLAT_COPIES[name]]) if name in FLAT_COPIES else 0
     if name in ALLOCATIONS:
         return 0
-    read, written = _operands(operator, arguments, keywords)
-    known = {_storage(tensor) for tensor in (*read, *written)}
-    results = [tensor for tensor in _tensors(result) if _storage(tensor) not in known]
+    read, written = operands_of(operator, arguments, keywords)
+    known = {storage_number(tensor) for tensor in (*read, *written)}
+    results = [tensor for tensor in tensors_in(result) if storage_number(tensor) not in known]
     if not results and not written:
         return 0  # a view, or a number for the host
     if name in FILLS:
-        return _bytes(results)
+        return tensor_bytes(results)
     if name in LOOKUPS:
         table, *others = read
         num_entries = max(tensor.numel() for tensor in (*others, *results))
-        return num_entries * table.element_size() + _bytes([*others, *results])
-    return _bytes([*read, *written, *results])
+        return num_entries * table.element_size() + tensor_bytes([*others, *results])
+    return tensor_bytes([*read, *written, *results])
 
 
-def _operands(
+def operands_of(
     operator: torch._ops.OpOverload, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Return the tensors that an operation reads, and those among its arguments that it writes."""
@@ -56,28 +56,31 @@ def _operands(
     is_overwrite = operator.overloadpacket.__name__ in OVERWRITES
     for number, argument in enumerate(operator._schema.arguments):
         value = arguments[number] if number < len(arguments) else keywords.get(argument.name)
-        tensors = list(_tensors(value))
+        tensors = list(tensors_in(value))
         is_written = argument.alias_info is not None and argument.alias_info.is_write
         written += tensors if is_written else []
         read += [] if is_written and (argument.is_out or is_overwrite) else tensors
     return read, written
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of a value or a list of values."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, list | tuple):
         for entry in value:
-            yield from _tensors(entry)
+            yield from tensors_in(entry)
 
 
-def _storage(tensor: torch.Tensor) -> int:
+def storage_number(tensor: torch.Tensor) -> int:
+    """Return a number of the tensor's storage, which no other has while it lives."""
     number: int = tensor.untyped_storage()._cdata
     return number
 
 
-def _bytes(value: Any) -> int:
-    return sum(_num_entries(tensor) * tensor.element_size() for tensor in _tensors(value))
+def tensor_bytes(value: Any) -> int:
+    """Return the bytes of a value's tensors."""
+    return sum(_num_entries(tensor) * tensor.element_size() for tensor in tensors_in(value))
 
 
 def _num_entries(tensor: torch.Tensor) -> int:

@@ -1,63 +1,73 @@
 """The clock of a dry run: it advances by the time that a GPU takes for each operation torch dispatches.
 
-By the roofline: the larger of an operation's floating-point operations over the rate of products, and of its bytes over
-the rate of memory. Operations on one stream run one after another. Attention is one operation; of its products every
-place of a token's span counts, and twice as many backward, as in the papers' count.
-
-Source: torch.utils.flop_counter for the operations of each product, a multiplication and an addition as two; Williams
-et al., "Roofline: an insightful visual performance model for multicore architectures", CACM 2009.
-Left out: launches of kernels; products that reach less than the best one.
+Operations on one stream run one after another, each once the host has issued it; a host issues them ahead, from the
+beginning of a part of the step on. Where costs fuse, operations on entries that follow one another are one kernel,
+which reads what the others made before it and writes what is kept after it (`fused_kernel.py`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
-from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
-from fabrictune.trainer_probe.planning.hardware import HardwareSpec
-from fabrictune.trainer_probe.planning.memory_traffic import traffic_bytes
+from fabrictune.foundation.units import PS_PER_NS
+from fabrictune.trainer_probe.planning.fused_kernel import FusedKernel, is_fusible
+from fabrictune.trainer_probe.planning.operation_costs import Bound, OperationCosts, Work
+from fabrictune.trainer_probe.planning.operation_work import work_of
 
 Part = Literal["forward", "backward", "weights", "optimizer", "rest"]
-Bound = Literal["products", "memory"]
 Key = tuple[Part, str, Bound]  # part of the step, name of the operation, and what bounds its time
 
-_FLOPS_A_PLACE = 4  # of a query and feature: the score, and the weighted sum of values
-_ATTENTION_FORWARDS = {"_flash_attention_forward": 1, "_flash_attention_backward": 2}  # products, in forward passes
+DURATIONS = 3  # place of the durations among the totals
+_OF_LAYERS = frozenset({"forward", "backward", "weights"})  # parts in which layers run, which a compiler fuses
 
 
 class OperationClock(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """A clock that advances with operations, executed while it is entered or replayed."""
 
-    def __init__(self, hardware: HardwareSpec) -> None:
+    def __init__(self, costs: OperationCosts) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
-        self.elapsed_ps = 0
         self.calls = Counter[Key]()
         self.flops = Counter[Key]()
         self.bytes = Counter[Key]()
         self.duration_ps = Counter[Key]()
-        self._hardware = hardware
+        self._costs = costs
         self._part: Part = "rest"
+        self._now_ps = 0
+        self._issued_ps = 0  # when the host has issued all operations so far
+        self._open: FusedKernel | None = None
+
+    @property
+    def elapsed_ps(self) -> int:
+        """The time so far."""
+        self._close_kernel()
+        return self._now_ps
 
     def now_ns(self) -> int:
         """Return the time so far, in ns."""
         return round(self.elapsed_ps / PS_PER_NS)
 
+    def advance(self, duration_ps: int) -> None:
+        """Let time pass, as for operations that are replayed."""
+        self._close_kernel()
+        self._now_ps += duration_ps
+
     @contextmanager
     def in_part(self, part: Part) -> Iterator[None]:
-        """Count the operations of the block to a part of the step."""
-        before, self._part = self._part, part
+        """Count the operations of the block to a part of the step, which the host begins with no lead."""
+        self._close_kernel()
+        before, self._part, self._issued_ps = self._part, part, self._now_ps
         try:
             yield
         finally:
-            self._part = before
+            self._close_kernel()
+            self._part, self._issued_ps = before, self._now_ps
 
     def totals(self) -> tuple[Counter[Key], ...]:
         """Return copies of all counts."""
+        self._close_kernel()
         return tuple(Counter(counts) for counts in self._counts)
 
     def add(self, totals: Sequence[Counter[Key]]) -> None:
@@ -71,38 +81,44 @@ class OperationClock(TorchDispatchMode):  # type: ignore[no-untyped-call]  # tor
         """Run an operator and advance by its time."""
         keywords = kwargs or {}
         result = operator(*args, **keywords)
-        flops = _count_flops(operator, args, keywords, result)
-        num_bytes = traffic_bytes(operator, args, keywords, result)
-        if flops or num_bytes:
-            self._advance(str(operator.overloadpacket).removeprefix("aten."), flops, num_bytes)
+        work = work_of(operator, args, keywords, result)
+        if work.flops or work.bytes:
+            self._count(operator, args, keywords, result, work)
+        elif operator.namespace == "c10d":
+            self._close_kernel()
         return result
 
     @property
     def _counts(self) -> tuple[Counter[Key], ...]:
         return self.calls, self.flops, self.bytes, self.duration_ps
 
-    def _advance(self, name: str, flops: int, num_bytes: int) -> None:
-        products_ps = round(flops / self._hardware.achieved_flops_per_s * PS_PER_S)
-        memory_ps = round(num_bytes / self._hardware.memory_bytes_per_s * PS_PER_S)
-        key: Key = (self._part, name, "products" if flops and products_ps >= memory_ps else "memory")
+    def _count(
+        self, operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any, work: Work
+    ) -> None:
+        name = str(operator.overloadpacket).removeprefix("aten.")
+        if not (self._costs.fuses and self._part in _OF_LAYERS and is_fusible(operator)):
+            self._close_kernel()
+            self._advance(name, work)
+            return
+        if self._open is None:
+            self._open = FusedKernel()
+        self._open.append(name, operator, arguments, keywords, result)
+
+    def _close_kernel(self) -> None:
+        """Advance by the fused operations so far, as one kernel."""
+        kernel, self._open = self._open, None
+        if kernel is not None:
+            self._advance(kernel.name, Work(flops=0, bytes=kernel.traffic_bytes()))
+
+    def _advance(self, name: str, work: Work) -> None:
+        cost = self._costs.cost(work)
+        self._issued_ps += cost.issue_ps
+        waited_ps = max(self._issued_ps - self._now_ps, 0) if cost.issue_ps else 0
+        key: Key = (self._part, name, cost.bound)
         self.calls[key] += 1
-        self.flops[key] += flops
-        self.bytes[key] += num_bytes
-        self.duration_ps[key] += max(products_ps, memory_ps)
-        self.elapsed_ps += max(products_ps, memory_ps)
-
-
-def _count_flops(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> int:
-    num_forwards = _ATTENTION_FORWARDS.get(operator.overloadpacket.__name__)
-    if num_forwards is not None:
-        query_BSHE, key_BSHE = arguments[num_forwards - 1 : num_forwards + 1]  # backward the gradient comes first
-        return num_forwards * _attention_flops(query_BSHE, key_BSHE, keywords.get("window_size_left"))
-    count: Callable[..., int] | None = flop_registry.get(operator.overloadpacket)
-    operands = [argument for argument in arguments if not isinstance(argument, torch.dtype)]  # of the result
-    return 0 if count is None else count(*operands, **keywords, out_val=result)
-
-
-def _attention_flops(query_BSHE: torch.Tensor, key_BSHE: torch.Tensor, num_before: int | None) -> int:
-    """Return the operations of a forward pass; `num_before` tokens before a token are in its window."""
-    span = key_BSHE.shape[1] if num_before is None else min(num_before + 1, key_BSHE.shape[1])
-    return _FLOPS_A_PLACE * query_BSHE.numel() * span
+        self.flops[key] += work.flops
+        self.bytes[key] += work.bytes
+        self.duration_ps[key] += cost.work_ps
+        if cost.launch_ps or waited_ps:
+            self.duration_ps[self._part, name, "launch"] += cost.launch_ps + waited_ps
+        self._now_ps += cost.work_ps + cost.launch_ps + waited_ps

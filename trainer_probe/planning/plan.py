@@ -16,25 +16,31 @@ from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.units import PS_PER_S
+from fabrictune.hardware.profile import HardwareProfile
 from fabrictune.trainer_probe.model.hardware_flops import hardware_flops_per_token
 from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.memory import MemoryPlan, plan_memory
+from fabrictune.trainer_probe.planning.operation_costs import ExpectedCosts, OperationCosts, RooflineCosts
 from fabrictune.trainer_probe.planning.timeline import StepGraph, Timeline, durations
 from fabrictune.trainer_probe.planning.volumes import Volume, volumes_of_place
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
+    from fabrictune.trainer_probe.planning.dry_run import PassTime
     from fabrictune.trainer_probe.planning.operation_clock import OperationClock
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperationTime:
-    """The calls of one operation in one part of a step on a rank, and the time they take by the roofline."""
+    """The calls of one operation in one part of a step on a rank, and the time they take.
+
+    Launches are rows of their own, without calls.
+    """
 
     part: str  # forward, backward, weights, optimizer or rest
     operation: str  # torch's name
-    bound: str  # products or memory: what its time comes from
+    bound: str  # products, attention, memory or launch: what its time comes from
     num_calls: int
     flops: int
     bytes: int  # read from and written to memory
@@ -50,6 +56,7 @@ class Plan:
     trace: JobTrace
     flops_P: IntArray  # of products, on each rank of a place
     operations: tuple[Sequence[OperationTime], ...]  # of a rank at each place
+    passes: tuple[Sequence["PassTime"], ...]  # of a rank at each place
 
     @property
     def num_tokens(self) -> int:
@@ -106,7 +113,7 @@ class Plan:
         return durations_P.index(max(durations_P))
 
     def bound_ps(self, bound: str) -> int:
-        """Return the time of the busiest place's operations that are bound by `products` or `memory`."""
+        """Return the time of the busiest place's operations that are bound by `products`, `memory` and so on."""
         return sum(row.duration_ps for row in self.operations[self.busiest_place] if row.bound == bound)
 
     @property
@@ -139,21 +146,34 @@ def place_of_rank(recipe: Recipe, rank: int) -> int:
     return int(layout.coordinates(rank)["pp"])
 
 
-def make_plan(recipe: Recipe, hardware: HardwareSpec) -> Plan:
-    """Return the plan of a recipe on a cluster; raises UnavailableError where torch is missing."""
+def make_plan(recipe: Recipe, hardware: HardwareSpec, costs: OperationCosts | None = None) -> Plan:
+    """Return the plan of a recipe on a cluster; operations cost what the roofline says, where no `costs` are given.
+
+    Raises UnavailableError where torch is missing.
+    """
     require_extra("torch", extra="train", where="trainer")
     from fabrictune.trainer_probe.planning.dry_run import plan_rank
 
-    layout = recipe.degrees.layout
+    layout, costs = recipe.degrees.layout, costs or RooflineCosts(hardware)
     firsts = [layout.rank(tp=0, dp=0, pp=place) for place in range(layout.pp)]
-    plans = [plan_rank(recipe, rank, hardware) for rank in firsts]
+    plans = [plan_rank(recipe, rank, costs) for rank in firsts]
     return Plan(
         recipe=recipe,
         hardware=hardware,
         trace=JobTrace.of_places(layout, [plan.trace for plan in plans]),
         flops_P=np.array([plan.clock.flops.total() for plan in plans]),
         operations=tuple(_operation_times(plan.clock) for plan in plans),
+        passes=tuple(plan.passes for plan in plans),
     )
+
+
+def expect_plan(recipe: Recipe, profile: HardwareProfile, *, attention_kernel: str | None = None) -> Plan:
+    """Return the plan of a recipe in which operations take the time that a hardware profile expects.
+
+    `attention_kernel` names one of the profile's kernels, by default the newest. Requests still take the least time.
+    """
+    costs = ExpectedCosts(profile=profile, fuses=recipe.compile == "layers", attention_kernel=attention_kernel)
+    return make_plan(recipe, HardwareSpec.of_profile(profile), costs)
 
 
 def _operation_times(clock: "OperationClock") -> list[OperationTime]:
@@ -163,11 +183,11 @@ def _operation_times(clock: "OperationClock") -> list[OperationTime]:
             part=part,
             operation=name,
             bound=bound,
-            num_calls=calls,
+            num_calls=clock.calls[part, name, bound],
             flops=clock.flops[part, name, bound],
             bytes=clock.bytes[part, name, bound],
             duration_ps=clock.duration_ps[part, name, bound],
         )
-        for (part, name, bound), calls in clock.calls.items()
+        for part, name, bound in clock.duration_ps
     ]
     return sorted(rows, key=lambda row: (-row.duration_ps, row.part, row.operation))

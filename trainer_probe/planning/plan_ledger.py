@@ -16,7 +16,7 @@ from fabrictune.foundation.job_traces import ALONE
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.trainer_probe.clocks import HostClock
 from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
-from fabrictune.trainer_probe.planning.operation_clock import Key, OperationClock
+from fabrictune.trainer_probe.planning.operation_clock import DURATIONS, Key, OperationClock
 
 _NOT_MEASURED = np.zeros(0, np.int64)
 
@@ -36,6 +36,11 @@ class Recording:
     events: list[_Event] = field(default_factory=list)
     after_ps: int = 0
     totals: Sequence[Counter[Key]] = ()
+
+    @property
+    def duration_ps(self) -> Counter[Key]:
+        """Time of the operations by part, name and bound."""
+        return self.totals[DURATIONS]
 
 
 class PlanLedger(Ledger[int]):
@@ -79,14 +84,14 @@ class PlanLedger(Ledger[int]):
         """Record it all again, with tags that begin with `new` instead of `old`."""
         numbers: list[int] = []
         for event in recording.events:
-            self._operations.elapsed_ps += event.before_ps
+            self._operations.advance(event.before_ps)
             if isinstance(event.subject, int):
                 self.wait(numbers[event.subject], _nothing)
             else:
                 assert event.subject.tag.startswith(old), "a pass begins its requests' tags with its own"
                 tag = new + event.subject.tag.removeprefix(old)
                 numbers.append(self.issue(replace(event.subject, tag=tag)))
-        self._operations.elapsed_ps += recording.after_ps
+        self._operations.advance(recording.after_ps)
         self._operations.add(recording.totals)
 
     def trace(self) -> CommTrace:

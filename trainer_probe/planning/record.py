@@ -1,7 +1,7 @@
 """The record of a plan."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from fabrictune.foundation.checks import CheckReport, run_check, skip_check
@@ -9,6 +9,7 @@ from fabrictune.foundation.finding_rules.collectives import MEMORY_EXCEEDED
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import PS_PER_S, format_bytes
+from fabrictune.trainer_probe.planning.memory import MemoryPlan
 from fabrictune.trainer_probe.planning.plan import Plan
 from fabrictune.trainer_probe.planning.schedules import bubble_fraction, compare_schedules
 
@@ -43,7 +44,7 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
         },
         files={TRACE_FILE: content.getvalue()},
     )
-    return record.with_checks(_check_memory(plan))
+    return record.with_checks(check_memory(plan.memory, plan.hardware.memory_bytes))
 
 
 def summary(plan: Plan) -> dict[str, float]:
@@ -64,23 +65,24 @@ def summary(plan: Plan) -> dict[str, float]:
     }
 
 
-def _check_memory(plan: Plan) -> CheckReport:
-    subject = f"GPUs of {len(plan.memory):,} places of the pipeline"
-    if plan.hardware.memory_bytes is None:
+def check_memory(memory_P: Sequence[MemoryPlan], available_bytes: int | None) -> CheckReport:
+    """Return the check of the memory of GPUs at each place against what a GPU has; None skips it."""
+    subject = f"GPUs of {len(memory_P):,} places of the pipeline"
+    if available_bytes is None:
         return skip_check(MEMORY_EXCEEDED.id, subject, "the memory of a GPU is not given")
-    most = format_bytes(max(memory.total_bytes for memory in plan.memory))
-    expected = f"at most {format_bytes(plan.hardware.memory_bytes)} each"
-    return run_check(MEMORY_EXCEEDED.id, subject, _exceeded_memory(plan), expected=expected, actual=f"at most {most}")
+    most = format_bytes(max(memory.total_bytes for memory in memory_P))
+    expected = f"at most {format_bytes(available_bytes)} each"
+    findings = _exceeded_memory(memory_P, available_bytes)
+    return run_check(MEMORY_EXCEEDED.id, subject, findings, expected=expected, actual=f"at most {most}")
 
 
-def _exceeded_memory(plan: Plan) -> Iterable[Finding]:
+def _exceeded_memory(memory_P: Sequence[MemoryPlan], available_bytes: int) -> Iterable[Finding]:
     """Yield a finding for the pipeline place with the most memory, where that is more than a GPU has."""
-    most = max(plan.memory, key=lambda memory: memory.total_bytes)
-    available = plan.hardware.memory_bytes
-    if available is not None and most.total_bytes > available:
+    most = max(memory_P, key=lambda memory: memory.total_bytes)
+    if most.total_bytes > available_bytes:
         yield MEMORY_EXCEEDED.finding(
-            entity=f"GPUs at place {plan.memory.index(most)} of the pipeline",
-            expected=f"at most {format_bytes(available)}",
+            entity=f"GPUs at place {memory_P.index(most)} of the pipeline",
+            expected=f"at most {format_bytes(available_bytes)}",
             actual=f"{format_bytes(most.total_bytes)}, of which activations {format_bytes(most.activations_bytes)}",
             confidence=Confidence.PREDICTED,
             evidence=("table memory",),
@@ -108,6 +110,7 @@ def _step_parts(plan: Plan) -> Columns:
     """Return the parts of a step: work of the busiest place, bubble, and what each axis alone adds."""
     parts = {
         "products": plan.bound_ps("products"),
+        **{bound: plan.bound_ps(bound) for bound in ("attention", "launch") if plan.bound_ps(bound)},
         "memory traffic": plan.bound_ps("memory"),
         "bubble": plan.without_network.step_ps - plan.work_ps,
         **{f"added by {axis}": plan.added_ps(axis) for axis in plan.recipe.degrees.layout.axes},

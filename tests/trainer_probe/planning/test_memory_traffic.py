@@ -15,6 +15,7 @@ from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.planning.dry_run import join_alone
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.operation_clock import OperationClock
+from fabrictune.trainer_probe.planning.operation_costs import RooflineCosts
 
 SIZE = 12 * 10 * 4  # bytes of `matrix`
 
@@ -26,7 +27,7 @@ def matrix() -> torch.Tensor:
 @contextmanager
 def counting() -> Iterator[OperationClock]:
     """Yield a clock of products of 1 Tflop/s and a memory of 1 GB/s."""
-    clock = OperationClock(HardwareSpec(achieved_flops_per_s=1e12, memory_bytes_per_s=1e9))
+    clock = OperationClock(RooflineCosts(HardwareSpec(achieved_flops_per_s=1e12, memory_bytes_per_s=1e9)))
     with clock:
         yield clock
 
@@ -77,7 +78,7 @@ def test_a_product_takes_the_longer_of_its_operations_and_its_bytes() -> None:
     with counting() as clock:
         x.t() @ y
     assert (clock.flops.total(), clock.bytes.total(), clock.elapsed_ps) == (2400, 1360, 1_360_000)
-    with OperationClock(HardwareSpec(achieved_flops_per_s=1e9, memory_bytes_per_s=1e12)) as slow:
+    with OperationClock(RooflineCosts(HardwareSpec(achieved_flops_per_s=1e9, memory_bytes_per_s=1e12))) as slow:
         x.t() @ y
     assert slow.elapsed_ps == 2_400_000
 

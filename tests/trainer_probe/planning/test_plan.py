@@ -7,6 +7,7 @@ from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.operation_costs import RooflineCosts
 from fabrictune.trainer_probe.planning.plan import make_plan
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -30,7 +31,7 @@ def test_instances_are_the_plans_of_their_ranks() -> None:
     """
     job = make_plan(RECIPE, HARDWARE).trace
     for rank in range(12):
-        found, expected = job.of_rank(rank), plan_rank(RECIPE, rank, HARDWARE).trace
+        found, expected = job.of_rank(rank), plan_rank(RECIPE, rank, RooflineCosts(HARDWARE)).trace
         assert [found.groups[group] for group in found.group_N] == [expected.groups[one] for one in expected.group_N]
         for name in ("rank_N", "operation_N", "peer_N", "bytes_N", "axis_N", "tag_N"):
             assert list(getattr(found, name)) == list(getattr(expected, name)), (rank, name)

@@ -9,12 +9,13 @@ pytest.importorskip("torch")
 from fabrictune.trainer_probe.ledger import Request
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.operation_clock import OperationClock
+from fabrictune.trainer_probe.planning.operation_costs import RooflineCosts
 from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger
 
 
 def make_ledger() -> tuple[PlanLedger, OperationClock]:
     """Return a ledger of rank 1 in a group of two, and its clock, turned by hand."""
-    clock = OperationClock(HardwareSpec())
+    clock = OperationClock(RooflineCosts(HardwareSpec()))
     return PlanLedger(1, ((0, 1),), clock), clock
 
 
@@ -35,9 +36,9 @@ def waits(trace: CommTrace) -> list[list[int]]:
 def test_work_beside_a_request_is_waited_for_too() -> None:
     """10 before the first, 5 beside it: the second waits for the first and for 15 of work from the beginning."""
     ledger, clock = make_ledger()
-    clock.elapsed_ps += 10_000
+    clock.advance(10_000)
     first = issue(ledger, "first")
-    clock.elapsed_ps += 5_000
+    clock.advance(5_000)
     wait(ledger, first)
     issue(ledger, "second")
     trace = ledger.trace()
@@ -50,9 +51,9 @@ def test_work_beside_a_request_is_waited_for_too() -> None:
 def test_a_request_that_is_waited_for_at_once_stands_for_the_work_before_it() -> None:
     """No row for work that the request itself has in front of it; the work behind the last is a row."""
     ledger, clock = make_ledger()
-    clock.elapsed_ps += 10_000
+    clock.advance(10_000)
     wait(ledger, issue(ledger, "first"))
-    clock.elapsed_ps += 7_000
+    clock.advance(7_000)
     trace = ledger.trace()
     assert trace.tag_N == ("first", "work")
     assert trace.compute_before_ps_N.tolist() == [10_000, 7_000]
@@ -63,7 +64,7 @@ def test_work_beside_a_request_that_is_waited_for_first_covers_another() -> None
     """Two under way, 4 of work, both waited for: one row of work, since nothing passed between the waits."""
     ledger, clock = make_ledger()
     both = [issue(ledger, "one"), issue(ledger, "other")]
-    clock.elapsed_ps += 4_000
+    clock.advance(4_000)
     for request in both:
         wait(ledger, request)
     issue(ledger, "next")
@@ -74,11 +75,11 @@ def test_work_beside_a_request_that_is_waited_for_first_covers_another() -> None
 
 def gather(ledger: PlanLedger, clock: OperationClock, tag: str) -> None:
     """Ask for something with work before, beside and behind it."""
-    clock.elapsed_ps += 3_000
+    clock.advance(3_000)
     request = issue(ledger, f"{tag}.gather")
-    clock.elapsed_ps += 2_000
+    clock.advance(2_000)
     wait(ledger, request)
-    clock.elapsed_ps += 6_000
+    clock.advance(6_000)
 
 
 def test_what_is_entered_again_has_other_names_and_the_same_work() -> None:
