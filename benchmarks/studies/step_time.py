@@ -4,7 +4,7 @@ The first table holds the plan of the 175B recipe against MegaScale's Table 2, r
 plan's, at rates measured on an A100; once as the trainer is, and once with weights' products added to gradients in an
 operation of their own, since the paper does not say which it does. The second lists what stands between the trainer
 and 55 % MFU on H100s, with a 400 Gbps NIC each: what each line takes of the step, and the MFU that is left with it and
-all lines above. No number is fitted; the rates are those of `trainer_probe.gpus`.
+all lines above. No number is fitted; the rates are those of the hardware profiles.
 
 Source: MegaScale (NSDI'24), Table 2.
 
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from fabrictune.foundation.units import PS_PER_S
+from fabrictune.hardware.files import bundled_profile
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import Plan, make_plan
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
@@ -45,7 +46,7 @@ def main() -> None:
 
 def h100() -> HardwareSpec:
     """Return the rates of a cluster of H100s."""
-    return HardwareSpec.of_gpu("H100", nic_rate_bps=H100_NIC_BPS)
+    return HardwareSpec.of_profile(bundled_profile("h100"), nic_rate_bps=H100_NIC_BPS)
 
 
 def plan_175b(num_samples: int, num_gpus: int, hardware: HardwareSpec, *, is_fused: bool = True) -> Plan:

@@ -1,0 +1,1 @@
+"""Diagnoses of a model of a job under faults."""

@@ -1,0 +1,1 @@
+"""Predicted steps against published ones."""
