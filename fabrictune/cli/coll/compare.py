@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,7 @@ from fabrictune.cli.coll.options import gigabytes_per_s, operation_option, ranks
 from fabrictune.cli.coll.sizes import MAX_ROWS, all_sizes_option
 from fabrictune.cli.framework.options import (
     fail_on_option,
+    hardware_option,
     is_code_trusted,
     json_option,
     quiet_option,
@@ -21,6 +23,9 @@ from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
+
+if TYPE_CHECKING:
+    from fabrictune.hardware.profile import HardwareProfile
 
 LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 
@@ -35,8 +40,15 @@ LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
     help="Scenario of the measured job and fabric.",
 )
 @trust_code_option
+@hardware_option(default=None)
 @operation_option
 @ranks_option
+@click.option(
+    "--num-hosts",
+    type=click.IntRange(1, 10_000_000),
+    metavar="N",
+    help="Number of hosts, for a file that does not list them.",
+)
 @all_sizes_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/compare"), show_default=True)
 @fail_on_option
@@ -45,8 +57,10 @@ LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 def compare(
     measured: Path,
     scenario_file: Path | None,
+    hardware: "HardwareProfile | None",
     operation: str | None,
     num_ranks: int | None,
+    num_hosts: int | None,
     all_sizes: bool,
     out: Path,
     fail_on: str,
@@ -56,27 +70,34 @@ def compare(
     """Put MEASURED beside a scenario's model, and say where its time goes: NIC, rounds, collisions, the rest.
 
     MEASURED is a record of `coll bench` or `coll import`, nccl-tests' text or JSON, or NCCL Inspector's lines. Without
-    a scenario only a line is fitted: what a call costs, and what each byte.
+    a scenario only a line is fitted: what a call costs, and what each byte. With --hardware, as of `validate fit`, the
+    choice and time of NCCL's model on such hosts stand beside the measured times.
 
     \b
     Example:
       fabrictune coll compare runs/bench
       fabrictune coll compare all_reduce.txt --scenario my.yaml --json
+      fabrictune coll compare all_reduce.txt --hardware my-cluster.yaml
     """
     from fabrictune.collectives.measurement.files import ImportHints, read_measurements
     from fabrictune.scenario.files import load_scenario
     from fabrictune.validate.measured_collectives import compare_measured
+    from fabrictune.validate.nccl_comparison import refuse_gloo
 
     place = output_folder(out)
     scenario = load_scenario(scenario_file, trust_code=is_code_trusted()) if scenario_file else None
     imported = read_measurements(measured, ImportHints(name=operation, num_ranks=num_ranks))
+    imported = replace(imported, num_hosts=num_hosts or imported.num_hosts)
+    if hardware:
+        refuse_gloo(measured)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
-        record = compare_measured(imported, scenario, rules=site_rules(), progress=progress)
+        record = compare_measured(imported, scenario, profile=hardware, rules=site_rules(), progress=progress)
     directory = with_command(record).write(place)
 
     def show() -> None:
         print_lines(f"note: {note}" for note in record.run.get("notes", ()))
         _print_fits(to_rows(record.tables.get("fits", {})))
+        _print_nccl(to_rows(record.tables.get("nccl_model", {})), hardware, all_sizes=all_sizes)
         _print_comparison(to_rows(record.tables.get("attribution", {})), all_sizes=all_sizes)
         _print_verdicts(to_rows(record.tables.get("verdicts", {})))
 
@@ -134,6 +155,43 @@ def _interval(low: float, high: float, show: Callable[[float], str]) -> str:
     if math.isnan(low):
         return "none: two sizes" if math.isnan(high) else f"up to {show(high)}"
     return f"{show(low)} or more" if math.isnan(high) else f"{show(low)} to {show(high)}"
+
+
+def _print_nccl(rows: list[dict[str, Any]], hardware: "HardwareProfile | None", *, all_sizes: bool) -> None:
+    """Print measured times beside NCCL's model."""
+    from statistics import median
+
+    from fabrictune.foundation.units import format_duration
+
+    if not rows or hardware is None:
+        return
+    error, num_inside = median(abs(1 / row["ratio"] - 1) for row in rows), sum(row["is_inside"] for row in rows)
+    print_lines(
+        [
+            f"measured beside NCCL's model on hosts of the profile {hardware.name}: median error {error:.1%},"
+            f" {num_inside} of {len(rows)} inside the 90 % interval"
+        ]
+    )
+    shown = rows if all_sizes or len(rows) <= MAX_ROWS else _largest_of_classes(rows)
+    print_table(
+        ("operation", "in place", "size (B)", "measured", "expected", "90 %", "ratio", "NCCL takes"),
+        [
+            (
+                row["operation"],
+                "yes" if row["is_in_place"] else "no",
+                str(row["size_bytes"]),
+                format_duration(row["measured_ps"]),
+                format_duration(row["expected_ps"]),
+                f"{format_duration(row['low_ps'])} to {format_duration(row['high_ps'])}",
+                f"{row['ratio']:.2f}",
+                row["choice"],
+            )
+            for row in shown
+        ],
+    )
+    if len(shown) < len(rows):
+        print_lines([f"the largest size of each class, of {len(rows)} rows; --all-sizes prints every one"])
+    print_lines([""])
 
 
 def _print_verdicts(rows: list[dict[str, Any]]) -> None:
