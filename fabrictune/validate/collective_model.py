@@ -121,6 +121,12 @@ class CollectiveModel:
         """Return the rate of the slowest NIC of the job."""
         return float(self._nic_rate_bps_C[np.unique(self._placement.nic_R)].min())
 
+    @property
+    def group_shape(self) -> GroupShape:
+        """Return how many ranks the first group has, and how many of them lie on each host."""
+        group = _trace(self._spec).groups[0]
+        return GroupShape(num_members=len(group), local_size=local_size(group, self._placement.host_R))
+
     @cached_property
     def _flows(self) -> Flows:
         """Return the flows of the scenario's queue pairs; paths do not depend on the size, if no flow is empty."""
@@ -202,11 +208,9 @@ class CollectiveModel:
         expansion, links = self._spec.expansion, self._links
         if expansion.channels > 1:
             return None
-        group = _trace(self._spec).groups[0]
-        shape = GroupShape(num_members=len(group), local_size=local_size(group, self._placement.host_R))
         packet = np.array([links.mtu_bytes])
         payload_bps = links.rate_bps * links.mtu_bytes / float(links.wire_bytes(packet)[0])
-        cost = expansion.collective.implementation_of(self.operation).cost(shape)
+        cost = expansion.collective.implementation_of(self.operation).cost(self.group_shape)
         return cost.time_ps(size_bytes, payload_bps, float(links.tail_ps(packet)[0]))
 
     def _engine_ps(self, size_bytes: int) -> float:

@@ -1,12 +1,12 @@
 """Communication of the trainer on this machine, measured and simulated.
 
-Two gloo processes train on the loopback device and write their ledger. Of the same run, exchanges of messages give the
-loopback's latency and rate, which become a fabric of two hosts; the ledger is expanded on it and runs in the packet
-engine. *Calibrated* are those two numbers, on messages of sizes that the training does not send. *Predicted* is the
-time of every collective and of a step's communication, from the ring's messages and dependencies.
+Two gloo processes train on the loopback device and write their ledger. Beside the training, probes say what the parts
+of a collective cost (`calibration.py`): the exchange becomes a fabric of two hosts, on which the ledger is expanded and
+runs in the packet engine, and what gloo does beside its messages (`gloo_model.py`) delays what follows. *Calibrated*
+are the parts, at sizes that the training does not send. *Predicted* are the time of every collective and of every step,
+whose work is the measured one.
 
-Left out: the adding up of gradients, and what gloo's collectives cost beyond their messages; both make the simulation
-the faster, the more so the smaller the buffer.
+Left out: page faults are counted in each collective, not predicted.
 """
 
 import time
@@ -18,6 +18,8 @@ import numpy as np
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.laws import load_law
 from fabrictune.collectives.expansion import ExpansionSpec, expand
+from fabrictune.collectives.overlapped_work import with_overlapped_work
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.finding_rules.collectives import BUSY_MACHINE, PREDICTION_OFF
@@ -32,9 +34,11 @@ from fabrictune.netsim.packet import run
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.placement import place
 from fabrictune.topology.routing import build_network
-from fabrictune.validate.calibration import Calibration, calibrate, loopback_fabric
-from fabrictune.validate.comparison import compare_collectives
-from fabrictune.validate.findings import busy_machine, missed_predictions
+from fabrictune.validate.calibration import Calibration, check_calibration, loopback_fabric
+from fabrictune.validate.comparison import collective_times
+from fabrictune.validate.findings import busy_machine, missed_predictions, others_share
+from fabrictune.validate.gloo_model import with_software
+from fabrictune.validate.local_comparison import calibrated, collective_kinds, comparison_table
 from fabrictune.validate.local_measurement import NUM_RANKS, LocalMeasurement, LocalSpec, measure_local
 from fabrictune.validate.summary import summarize_validation
 
@@ -54,8 +58,8 @@ def validate_local(
 ) -> RunRecord:
     """Return a record of kind "validate local": the simulator's tables, `comparison` and `calibration`.
 
-    `comparison` has a row for each collective (step, operation, bytes, measured_ps, simulated_ps, ratio), `calibration`
-    one for each measured exchange (bytes, measured_ps). Raises UnavailableError where torch is missing or fails, and
+    `comparison` has a row for each collective and each step, with the parts of its prediction and a 90 % interval;
+    `calibration` one for each probe of each round. Raises UnavailableError where torch is missing or fails, and
     InputError where the calibration would see what it is to predict.
     """
     started = time.perf_counter()
@@ -73,14 +77,23 @@ def predict_local(
 ) -> RunRecord:
     """Return the record of a measurement and its simulation, as `validate_local` describes it."""
     _refuse_calibrated_sizes(measurement)
-    calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
-    simulated = simulate_loopback(measurement.trace, calibration, seed=seed, progress=progress)
+    calibration = calibrated(measurement)
+    check_calibration(calibration)
+    kinds, is_busy = collective_kinds(measurement), others_share(measurement) > rules.threshold(BUSY_MACHINE, "others")
+    software_ps_N = kinds.software_ps_N(calibration)
+    simulated = simulate_loopback(measurement.trace, software_ps_N, calibration, seed=seed, progress=progress)
+    times = collective_times(measurement.trace, simulated.tables["transfers"], software_ps_N)
     record = RunRecord(
         kind="validate local",
-        run={**simulated.run, "calibration": _describe(calibration, measurement)},
+        run={
+            **simulated.run,
+            "calibration": _describe(calibration, measurement),
+            "processors": None if measurement.machine is None else asdict(measurement.machine),
+            "intervals_of": "single collectives" if is_busy else "medians",
+        },
         tables={
             **simulated.tables,
-            "comparison": compare_collectives(measurement.trace, simulated.tables["transfers"]).table(),
+            "comparison": comparison_table(measurement, times, kinds, seed=seed, is_busy=is_busy),
             "calibration": _calibration_table(measurement),
         },
     )
@@ -90,9 +103,9 @@ def predict_local(
             CheckReport(checks=simulated.checks or (), findings=simulated.findings),
             run_check(
                 BUSY_MACHINE.id,
-                f"{len(measurement.exchange_bytes_E):,} sizes of exchanges",
+                f"{len(measurement.bytes_P):,} probes",
                 busy_machine(measurement, rules),
-                expected="quartiles near one another",
+                expected="quartiles near one another, and processors that nobody else uses",
             ),
             run_check(
                 PREDICTION_OFF.id,
@@ -105,12 +118,23 @@ def predict_local(
 
 
 def simulate_loopback(
-    trace: CommTrace, calibration: Calibration, *, seed: int = 0, progress: Progress | None = None
+    trace: CommTrace,
+    software_ps_N: IntArray,
+    calibration: Calibration,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> RunRecord:
-    """Return the packet-level run of a two-rank trace over a calibrated loopback."""
+    """Return the packet-level run of a two-rank trace over a calibrated loopback.
+
+    Work beside communication is a request of its rank alone, behind the N of the trace.
+    """
     fabric = loopback_fabric(calibration, LOOPBACK_CONFIG.mtu_bytes)
     placement = place(ParallelLayout(dp=NUM_RANKS), fabric, "contiguous", gpus_per_host=1)
-    queue_pairs, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    worked = with_overlapped_work(trace)
+    behind_ps = np.zeros(len(worked) - len(trace), np.int64)
+    replayed = with_software(worked, np.concatenate([software_ps_N, behind_ps]))
+    queue_pairs, traffic = expand(replayed, placement, fabric, ExpansionSpec())
     network = build_network(fabric, queue_pairs, HashSpec())
     return run(network, traffic, compile_law(load_law("none")), LOOPBACK_CONFIG, seed=seed, progress=progress)
 
@@ -118,7 +142,8 @@ def simulate_loopback(
 def _refuse_calibrated_sizes(measurement: LocalMeasurement) -> None:
     """Raise InputError where the training sends messages of a size that the calibration has seen."""
     message_bytes = measurement.trace.bytes_N // NUM_RANKS
-    seen = sorted(set(message_bytes.tolist()) & set(measurement.exchange_bytes_E.tolist()))
+    exchanged = _exchanged(measurement)
+    seen = sorted(set(message_bytes.tolist()) & set(exchanged))
     if seen:
         raise InputError(
             Mistake(
@@ -129,18 +154,37 @@ def _refuse_calibrated_sizes(measurement: LocalMeasurement) -> None:
         )
 
 
+def _exchanged(measurement: LocalMeasurement) -> list[int]:
+    """Return the sizes of the exchanges."""
+    rows = zip(measurement.probe_P, measurement.bytes_P.tolist(), strict=True)
+    return sorted(size for probe, size in rows if probe == "exchange")
+
+
 def _describe(calibration: Calibration, measurement: LocalMeasurement) -> dict[str, Any]:
+    copy, added = calibration.copy, calibration.sum
     return {
         "latency_ps": calibration.latency_ps,
         "rate_bps": calibration.rate_bps,
-        "exchange_bytes": measurement.exchange_bytes_E.tolist(),
-        "source": "exchanges of two gloo processes over the loopback, between training steps",
+        "rate_of_largest_bps": _rate_bps(calibration.exchange.bytes_E, calibration.exchange.ps_E),
+        "copy_bps": _rate_bps(copy.bytes_E, copy.ps_E),
+        "sum_bps": _rate_bps(added.bytes_E, added.ps_E),
+        "page_ps": round(calibration.page_ps),
+        "call_ps": {name: round(time_ps) for name, time_ps in calibration.call_ps.items()},
+        "exchange_bytes": _exchanged(measurement),
+        "source": "probes of two gloo processes on the loopback, between training steps",
     }
 
 
+def _rate_bps(bytes_E: IntArray, ps_E: FloatArray) -> int:
+    """Return the rate of the largest size beyond the smallest."""
+    return round(float(bytes_E[-1] * 8e12 / max(ps_E[-1] - ps_E[0], 1.0)))
+
+
 def _calibration_table(measurement: LocalMeasurement) -> dict[str, Any]:
-    num_repetitions = measurement.exchange_ps_EK.shape[1]
+    num_rounds = measurement.probe_ps_PK.shape[1]
     return {
-        "bytes": np.repeat(measurement.exchange_bytes_E, num_repetitions),
-        "measured_ps": measurement.exchange_ps_EK.ravel(),
+        "probe": np.repeat(np.array(measurement.probe_P), num_rounds),
+        "bytes": np.repeat(measurement.bytes_P, num_rounds),
+        "step": np.tile(measurement.step_K, len(measurement.bytes_P)),
+        "measured_ps": measurement.probe_ps_PK.ravel(),
     }

@@ -1,13 +1,14 @@
-"""Measurement on this machine: two processes that train, and exchange messages between the steps.
+"""Measurement on this machine: two processes that train, with probes of its parts between the steps.
 
-An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. One of
-each size follows every step, so that whatever else the machine does disturbs exchanges and training alike; like a
-collective, it lasts from the last to begin to the last to end. Models of several sizes are trained, each of whose steps
-gathers its weights and scatters its gradients.
+Rounds of probes (`local_probes.py`) follow every step, so that whatever else the machine does disturbs probes and
+training alike. Models of several sizes are trained in turn, each of whose steps gathers its weights and scatters its
+gradients. Every other step waits for a request at once, so that its time is its own; the rest work beside it until they
+need it.
 
-Shapes: E sizes of exchanges, K repetitions.
+Shapes: N requests, P probes, K rounds.
 """
 
+import resource
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
@@ -27,6 +28,8 @@ from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.validate.local_probes import BYTES_PER_ELEMENT, Probes
+from fabrictune.validate.machine_share import MachineShare, machine_share, processor_times
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
 
 NUM_RANKS = 2
 LAYOUT = ParallelLayout(dp=NUM_RANKS)
-BYTES_PER_ELEMENT = 8  # double precision
 LEARNING_RATE = 0.1
 
 
@@ -45,15 +47,15 @@ class LocalSpec:
     models: tuple[GptSpec, ...] = tuple(
         GptSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64, 192)
     )  # 22 KB, 869 KB and 7.3 MB of weights
-    num_steps: int = 20  # with each model, after one that is not counted
-    exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 6 * 2**20)
-    exchanges_per_step: int = 3  # of each size
+    num_steps: int = 20  # with each model and each way of waiting, after one that is not counted
+    exchange_bytes: tuple[int, ...] = (64, 8 * 2**10, 128 * 2**10, 768 * 2**10, 3 * 2**20, 8 * 2**20)
+    rounds_per_step: int = 1  # of probes
     timeout_s: float = 300.0
 
     def __post_init__(self) -> None:
         mistakes = [
             Mistake(where=name, found=str(getattr(self, name)), allowed="1 or more")
-            for name in ("num_steps", "exchanges_per_step")
+            for name in ("num_steps", "rounds_per_step")
             if getattr(self, name) < 1
         ]
         if len(set(self.exchange_bytes)) < 2 or min(self.exchange_bytes) < BYTES_PER_ELEMENT:
@@ -71,44 +73,78 @@ class LocalSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalMeasurement:
-    """Measured times."""
+    """Measured times, and what the ranks had of the machine."""
 
-    exchange_bytes_E: IntArray
-    exchange_ps_EK: IntArray
+    probe_P: tuple[str, ...]
+    bytes_P: IntArray
+    probe_ps_PK: IntArray
+    step_K: IntArray  # the step that each round follows
     trace: CommTrace  # of all counted steps, both ranks
+    is_overlapped_N: BoolArray  # whether the request's step works beside it
+    page_faults_N: IntArray  # of the requesting process during a request; UNKNOWN where it is overlapped
+    page_bytes: int
+    machine: MachineShare | None
 
 
 def measure_local(spec: LocalSpec) -> LocalMeasurement:
-    """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
+    """Return probes and training steps of two gloo processes; raises UnavailableError."""
     results = launch(LAYOUT, partial(_run_rank, spec), timeout_s=spec.timeout_s)
-    last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in results], axis=0)
-    last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in results], axis=0)
+    last_to_begin_ns_KP = np.max([rank["began_ns_KP"] for rank in results], axis=0)
+    last_to_end_ns_KP = np.max([rank["ended_ns_KP"] for rank in results], axis=0)
+    first = results[0]
     return LocalMeasurement(
-        exchange_bytes_E=_rounded(spec.exchange_bytes),
-        exchange_ps_EK=(last_to_end_ns_KE - last_to_begin_ns_KE).T * PS_PER_NS,
+        probe_P=tuple(first["probe_P"].tolist()),
+        bytes_P=first["bytes_P"],
+        probe_ps_PK=(last_to_end_ns_KP - last_to_begin_ns_KP).T * PS_PER_NS,
+        step_K=first["step_K"],
         trace=merge([CommTrace.from_bytes(rank["trace"].tobytes()) for rank in results]),
+        is_overlapped_N=np.concatenate([rank["is_overlapped_N"] for rank in results]),
+        page_faults_N=np.concatenate([rank["page_faults_N"] for rank in results]),
+        page_bytes=resource.getpagesize(),
+        machine=_share(results),
     )
 
 
-def _run_rank(spec: LocalSpec, member: "Member") -> dict[str, NDArray[Any]]:
-    """Return a rank's exchanges and requests, from its own process."""
-    from fabrictune.trainer_probe.comm import Comm
+def _share(results: list[dict[str, NDArray[Any]]]) -> MachineShare | None:
+    """Return what others had of the processors between the marks of rank 0."""
+    marks = results[0]["marks"]
+    own_s = sum(float(rank["own_s"]) for rank in results)
+    return machine_share(marks[0], marks[1], own_s) if len(marks) == 2 else None
 
-    comm, exchanges = Comm(LAYOUT, member), _Exchanges(Comm(LAYOUT, member), _rounded(spec.exchange_bytes).tolist())
+
+def _run_rank(spec: LocalSpec, member: "Member") -> dict[str, NDArray[Any]]:
+    """Return a rank's probes and requests, from its own process."""
+    from fabrictune.trainer_probe.comm import Comm
+    from fabrictune.validate.counting_comm import CountingComm
+
+    comm = CountingComm(LAYOUT, member)
+    probes = Probes(member, Comm(LAYOUT, member), _rounded(spec.exchange_bytes).tolist())
     trainers = [_Training(model, comm) for model in spec.models]
     for trainer in trainers:
         trainer.run_step(0)
-        exchanges.run()
+        probes.run()
     comm.restart_ledger()
-    exchanges.forget()
-    for number, trainer in enumerate(trainers):
-        for step in range(spec.num_steps):
-            trainer.run_step(number * spec.num_steps + step)
-            for _ in range(spec.exchanges_per_step):
-                exchanges.run()
+    probes.forget()
+    comm.page_faults.clear()
+    marks, own_s = [processor_times()], time.process_time()
+    num_steps = 2 * spec.num_steps * len(trainers)
+    for step in range(num_steps):
+        comm.waits_at_once = step % 2 == 0
+        probes.work()
+        trainers[step // 2 % len(trainers)].run_step(step)
+        for _ in range(spec.rounds_per_step):
+            probes.run()
+    marks.append(processor_times())
     return {
-        "began_ns_KE": np.array(exchanges.began_ns_KE),
-        "ended_ns_KE": np.array(exchanges.ended_ns_KE),
+        "own_s": np.array(time.process_time() - own_s),
+        "marks": np.array([mark for mark in marks if mark is not None]),
+        "probe_P": np.array(probes.probe_P),
+        "bytes_P": np.array(probes.bytes_P, np.int64),
+        "began_ns_KP": np.array(probes.began_ns_KP),
+        "ended_ns_KP": np.array(probes.ended_ns_KP),
+        "step_K": np.repeat(np.arange(num_steps), spec.rounds_per_step),
+        "is_overlapped_N": comm.trace().step_N % 2 == 1,
+        "page_faults_N": np.array(comm.page_faults, np.int64),
         "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8),
     }
 
@@ -134,38 +170,6 @@ class _Training:
     def _descend(self) -> None:
         for shard in self._trainer.shards:
             shard.values_E.sub_(shard.gradients_E, alpha=LEARNING_RATE)
-
-
-class _Exchanges:
-    """One rank's side of the exchanges, and when each began and ended for it."""
-
-    def __init__(self, comm: "Comm", sizes: list[int]) -> None:
-        import torch
-
-        self._comm = comm
-        lengths = [num_bytes // BYTES_PER_ELEMENT for num_bytes in sizes]
-        self._outgoing = [torch.ones(length, dtype=torch.float64) for length in lengths]
-        self._incoming = [torch.ones(length, dtype=torch.float64) for length in lengths]
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self.began_ns_KE: list[list[int]] = []
-        self.ended_ns_KE: list[list[int]] = []
-
-    def run(self) -> None:
-        """Exchange a message of each size."""
-        began_ns, ended_ns = [], []
-        peer = 1 - self._comm.rank
-        for outgoing, incoming in zip(self._outgoing, self._incoming, strict=True):
-            self._comm.barrier(axis="dp", tag="exchange").wait()
-            began_ns.append(time.perf_counter_ns())
-            receive = self._comm.receive(incoming, peer=peer, axis="dp", tag="exchange")
-            self._comm.send(outgoing, peer=peer, axis="dp", tag="exchange").wait()
-            receive.wait()
-            ended_ns.append(time.perf_counter_ns())
-        self.began_ns_KE.append(began_ns)
-        self.ended_ns_KE.append(ended_ns)
 
 
 def _rounded(sizes: tuple[int, ...]) -> IntArray:

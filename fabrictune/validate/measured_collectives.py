@@ -24,10 +24,12 @@ from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import num_rows, to_columns
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S, PS_PER_NS, format_bytes, format_duration
+from fabrictune.hardware.profile import HardwareProfile
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.validate.attribution import CAUSES, Attribution, attribute
 from fabrictune.validate.collective_model import CollectiveModel, Modelled
+from fabrictune.validate.nccl_comparison import nccl_table
 from fabrictune.validate.verdict_rates import RateVerdict, Timed, verdicts_by_rate
 from fabrictune.validate.verdicts import Verdict, find_verdict
 
@@ -55,12 +57,14 @@ def compare_measured(
     imported: MeasurementFiles,
     scenario: Scenario | None,
     *,
+    profile: HardwareProfile | None = None,
     rules: RuleSettings = CATALOG_SETTINGS,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Return the record of a comparison; without a scenario, of lines through the measurements alone.
 
-    Raises InputError where the scenario's groups have another number of ranks than was measured.
+    With a hardware profile NCCL's model of its hosts stands beside them, too. Raises InputError where the scenario's
+    groups have another number of ranks than was measured, or NCCL's model cannot be asked.
     """
     started = time.perf_counter()
     lines = _fit(imported.rows)
@@ -69,6 +73,7 @@ def compare_measured(
     largest = _largest(compared)
     tables = {
         "fits": _fits_table(imported.rows, lines),
+        "nccl_model": nccl_table(imported, profile) if profile else {},
         "attribution": _attribution_table(compared),
         "verdicts": _verdicts_table(largest),
         "verdict_rates": _rates_table(largest, rules),
@@ -85,7 +90,11 @@ def compare_measured(
             **describe_run(seed=scenario.seed if scenario else SEED, started=started),
             **description,
             **notes,
-            "configuration": {"source": imported.source, "num_hosts": imported.num_hosts},
+            "configuration": {
+                "source": imported.source,
+                "num_hosts": imported.num_hosts,
+                **({"hardware": profile.name} if profile else {}),
+            },
         },
         tables={name: table for name, table in tables.items() if num_rows(table)},
         findings=report.findings,

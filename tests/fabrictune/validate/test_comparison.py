@@ -3,7 +3,7 @@
 import numpy as np
 
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
-from fabrictune.validate.comparison import compare_collectives
+from fabrictune.validate.comparison import collective_times, step_times
 
 
 def test_collectives_are_compared_in_order_of_time() -> None:
@@ -27,16 +27,21 @@ def test_collectives_are_compared_in_order_of_time() -> None:
         dependencies=Dependencies.none(4),
         issue_ps_N=np.array([10, 60, 12, 55]),
         complete_ps_N=np.array([50, 90, 45, 80]),
-        exposed_wait_ps_N=zeros,
+        exposed_wait_ps_N=np.array([30, 20, 28, 18]),
     )
     transfers = {
-        "operation": np.array([0, 1, 2, 3, 0, 1, 2, 3]),
-        "finish_ps": np.array([5, 30, 8, 31, 27, 41, 28, 51]),
+        "operation": np.array([0, 1, 2, 3, 0, 1, 2, 3, 4]),
+        "finish_ps": np.array([5, 30, 8, 31, 27, 41, 28, 51, 99]),  # the last of a request behind the trace's
     }
-    table = compare_collectives(trace, transfers).table()
-    assert table["step"].tolist() == [0, 1]
-    assert table["bytes"].tolist() == [8, 16]
-    assert table["operation"].tolist() == ["all_reduce", "all_reduce"]
-    assert table["measured_ps"].tolist() == [38, 30]
-    assert table["simulated_ps"].tolist() == [20, 20]
-    assert table["ratio"].tolist() == [20 / 38, 20 / 30]
+    times = collective_times(trace, transfers, zeros)
+    assert times.step_C.tolist() == [0, 1]
+    assert times.bytes_C.tolist() == [8, 16]
+    assert times.operation_C == ("all_reduce", "all_reduce")
+    assert times.measured_ps_C.tolist() == [38, 30]
+    assert times.simulated_ps_C.tolist() == [20, 20]
+    late = collective_times(trace, transfers, np.array([0, 3, 10, 1]))
+    assert late.simulated_ps_C.tolist() == [30, 21], "what a request takes beside its messages is added to its end"
+    steps = step_times(trace, times)
+    assert steps.measured_ps_S.tolist() == [38, 30]
+    assert steps.simulated_ps_S.tolist() == [20, 20]
+    assert steps.work_ps_S.tolist() == [38 - 29, 30 - 19], "less what the two ranks wait on average"

@@ -1,0 +1,1 @@
+"""`fabrictune validate`: predictions beside measurements."""
