@@ -74,6 +74,11 @@ def write_checkpoint(spec: ModelSpec, pieces: Sequence[Piece], comm: "Comm", fol
         gather(weight)
 
 
+def write_weights(spec: ModelSpec, read: Gather, folder: Path) -> None:
+    """Write the whole weights that `read` returns, one after another; raises RecordError and what `read` raises."""
+    write_folder(folder, lambda new: _write(spec, read, new), check=check_replaceable)
+
+
 def gather_weight(weight: WeightSpec, pieces: Sequence[Piece], comm: "Comm") -> torch.Tensor | None:
     """Return a whole weight's master values on rank 0, None on the others; every rank calls this."""
     is_first = weight.split is not None or comm.members("tp")[0] == comm.rank  # others hold the same

@@ -100,12 +100,17 @@ class PieceTable:
 
     def fill(self, piece: Piece, weight: WeightSpec, tp: int) -> None:
         """Overwrite the tensors of a piece of a division by `tp`; nothing of it may be missing."""
+        for other, theirs, own in self.overlaps(piece, weight, tp):
+            for name, tensor_E in piece.tensors.items():
+                tensor_E[own].copy_(other.tensors[name][theirs])
+
+    def overlaps(self, piece: Piece, weight: WeightSpec, tp: int) -> Iterator[tuple[Piece, slice, slice]]:
+        """Yield the pieces here with elements of a piece of a division by `tp`: each with the places in both."""
         for part, begin, end, offset in self._ranges(piece, weight, tp):
             for first, other in self._held(weight.name, part, begin, end):
                 stop = min(other.end, end)
-                for name, tensor_E in piece.tensors.items():
-                    source_E = other.tensors[name][first - other.begin : stop - other.begin]
-                    tensor_E[offset + first - begin : offset + stop - begin].copy_(source_E)
+                own = slice(offset + first - begin, offset + stop - begin)
+                yield other, slice(first - other.begin, stop - other.begin), own
 
     def _ranges(self, piece: Piece, weight: WeightSpec, tp: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield the ranges here that make up a piece: part, first element, end, and offset in the piece."""

@@ -26,7 +26,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.driver.training import Training
 from fabrictune.trainer_probe.huggingface import writer
 from fabrictune.trainer_probe.huggingface.blocks import blocks_of
 from fabrictune.trainer_probe.huggingface.reader import Checkpoint
@@ -34,6 +33,7 @@ from fabrictune.trainer_probe.huggingface.writer import checkpoint_place, write_
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.state.pieces import VALUE, Piece
+from fabrictune.trainer_probe.training.training import Training
 from tests.patience import patience
 from tests.trainer_probe.huggingface.plain_hf import logits_of
 from tests.trainer_probe.model.plain_models import plain_loss

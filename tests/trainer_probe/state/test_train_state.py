@@ -27,21 +27,21 @@ import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import device_of
-from fabrictune.trainer_probe.driver.hooks import Hook, Run
-from fabrictune.trainer_probe.driver.input_pipeline import make_batches
-from fabrictune.trainer_probe.driver.loop import train
-from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
-from fabrictune.trainer_probe.driver.training import Training
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.planning.dry_run import join_alone
 from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceSource, PieceTable
 from fabrictune.trainer_probe.state.train_state import StateHead, TrainState, join
+from fabrictune.trainer_probe.training.hardware import device_of
+from fabrictune.trainer_probe.training.hooks import Hook, Run
+from fabrictune.trainer_probe.training.input_pipeline import make_batches
+from fabrictune.trainer_probe.training.loop import train
+from fabrictune.trainer_probe.training.progress import Monitor, StepReport
+from fabrictune.trainer_probe.training.training import Training
 from tests.patience import patience
-from tests.trainer_probe.driver.alone import machine_of_one, small
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
+from tests.trainer_probe.training.alone import machine_of_one, small
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
