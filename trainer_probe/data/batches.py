@@ -90,12 +90,12 @@ class Batches:
         self._order = SampleOrder(self.num_samples, spec.seed)
 
     def read(self, place: int, replica: int, out_RC: NDArray[Any]) -> None:
-        """Write a replica's rows of the batch that begins at a place; raises TokenFileError for ids out of bounds."""
+        """Write a replica's rows of the batch that begins at a place; raises TokenFileError where they are damaged."""
         first = place + replica * self.spec.rows
         samples_R = self._order.samples(np.arange(first, first + self.spec.rows))
         for row_C, sample in zip(out_RC, samples_R.tolist(), strict=True):
             begin = sample * self.spec.sequence_length
-            row_C[:] = self.file.ids_T[begin : begin + self.spec.sequence_length + 1]
+            row_C[:] = self.file.read(begin, begin + self.spec.sequence_length + 1)
         if int(out_RC.max()) >= self.file.vocabulary_size:
             self._refuse(samples_R, out_RC)
 

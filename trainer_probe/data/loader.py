@@ -35,8 +35,11 @@ _FAREWELL_S = 5.0  # for workers that still use a loader when its owner closes i
 class LoaderProcess:
     """A loader as its owner uses it; workers of the same user connect to `address`. A context manager."""
 
-    def __init__(self, service: Service, address: str | None = None) -> None:
-        """Start the loader; raises LoaderError where another has the address."""
+    def __init__(self, service: Service, address: str | None = None, *, ends_with_owner: bool = False) -> None:
+        """Start the loader; raises LoaderError where another has the address.
+
+        One that ends with its owner is killed with the thread that makes it, even where it is stopped.
+        """
         self.address = address or f"fabrictune-loader-{uuid.uuid4().hex}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             try:
@@ -51,8 +54,9 @@ class LoaderProcess:
                 ) from None
             listener.listen(service.num_workers)
             descriptor = listener.fileno()
+            owner = [str(os.getpid())] if ends_with_owner else []
             self.process = subprocess.Popen(  # noqa: S603  # this interpreter and this module
-                module_command("fabrictune.trainer_probe.data.service", str(descriptor)),
+                module_command("fabrictune.trainer_probe.data.service", str(descriptor), *owner),
                 stdin=subprocess.PIPE,
                 pass_fds=[descriptor],
                 process_group=0,  # an interrupt at the terminal goes to the owner only, whose end the loader sees

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from fabrictune.foundation.children import end_with_parent
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
 from fabrictune.trainer_probe.data import wire
 from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
@@ -173,7 +174,12 @@ class Loop:
 
 
 def main() -> None:
-    """Serve on the listening socket whose descriptor is the argument; standard input is the owner's end."""
+    """Serve on the listening socket whose descriptor is the first argument; standard input is the owner's end.
+
+    With a second one, the owner's process, this one is killed when that ends.
+    """
+    if len(sys.argv) > 2:
+        end_with_parent(int(sys.argv[2]))
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         owner = sys.stdin.fileno()
         text = b""

@@ -1,9 +1,10 @@
-"""Token files: a header with number of ids and vocabulary, then the ids of a text one after another.
+"""Token files: a header with number of ids and vocabulary, the ids of a text one after another, checksums of blocks.
 
 The header is 64 bytes, all little endian: `FTTOKENS`, version (u32), bytes of an id (u32: 2 or 4), vocabulary size,
-number of ids, largest id (u64 each), CRC-32 of the ids (u32), zeros, CRC-32 of the 60 bytes before (u32). With the
-largest id, ids beyond the vocabulary are refused without reading the file; readers check the ids they read again, and
-`verify` checks all of them.
+number of ids, largest id (u64 each), CRC-32 of the ids (u32), CRC-32 of the table (u32), zeros, CRC-32 of the 60 bytes
+before (u32). The table behind the ids has the CRC-32 (u32) of each 4096 of them. With the largest id, ids beyond the
+vocabulary are refused without reading the file; `read` checks the blocks that it reads each time, and `verify` checks
+all. Files of version 1 have no table, so that only `verify` and the vocabulary show damage to them.
 
 Shapes: T tokens.
 """
@@ -24,10 +25,12 @@ from numpy.typing import NDArray
 from fabrictune.foundation.errors import Mistake, TokenFileError
 
 MAGIC = b"FTTOKENS"
-VERSION = 1
+VERSION = 2  # 1 is read too
+BLOCK_IDS = 4096  # that one entry of the table is of
 HEADER_BYTES = 64
-_FIELDS = struct.Struct("<8sIIQQQI16x")  # all but the header's own checksum
+_FIELDS = struct.Struct("<8sIIQQQII12x")  # all but the header's own checksum
 _CHECKSUM = struct.Struct("<I")
+_ENTRY = _CHECKSUM  # of the table
 _BLOCK_TOKENS = 2**20  # in memory during `verify`
 
 
@@ -41,6 +44,8 @@ class TokenFile:
     num_tokens: int
     largest_id: int
     checksum: int  # CRC-32 of the ids
+    version: int
+    table_checksum: int  # CRC-32 of the table; 0 of version 1
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -61,6 +66,28 @@ class TokenFile:
         """All ids, mapped from the file, read only."""
         return np.memmap(self.path, dtype=f"<u{self.id_bytes}", mode="r", offset=HEADER_BYTES, shape=(self.num_tokens,))
 
+    @cached_property
+    def _table(self) -> NDArray[Any] | None:
+        """The CRC-32 of each block, checked; None in files of version 1. Raises TokenFileError."""
+        if self.version == 1:
+            return None
+        begin = HEADER_BYTES + self.num_tokens * self.id_bytes
+        table = np.fromfile(self.path, dtype="<u4", offset=begin)
+        if zlib.crc32(table.tobytes()) != self.table_checksum:
+            raise TokenFileError(self._damage("a damaged table of checksums"))
+        return table
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Return the ids from `first` to before `last`; raises TokenFileError where their blocks are damaged."""
+        table = self._table
+        if table is not None:
+            for block in range(first // BLOCK_IDS, -(-last // BLOCK_IDS)):
+                ids = self.ids_T[block * BLOCK_IDS : (block + 1) * BLOCK_IDS]
+                if zlib.crc32(ids.data) != table[block]:
+                    end = block * BLOCK_IDS + len(ids) - 1
+                    raise TokenFileError(self._damage(f"ids {block * BLOCK_IDS} to {end} with another checksum"))
+        return self.ids_T[first:last]
+
     def verify(self) -> None:
         """Read all ids, block by block; raises TokenFileError where they are not the ids that were written."""
         checksum, largest_id = _summarize(self.ids_T[first : first + _BLOCK_TOKENS] for first in self._block_starts())
@@ -74,16 +101,21 @@ class TokenFile:
                 )
             )
 
+    def _damage(self, found: str) -> Mistake:
+        return Mistake(where=str(self.path), found=found, next_step="the file is damaged: tokenize the text again")
+
     def _block_starts(self) -> range:
         return range(0, self.num_tokens, _BLOCK_TOKENS)
 
     def _mistakes(self, num_bytes: int) -> Iterator[Mistake]:
-        expected_bytes = HEADER_BYTES + self.num_tokens * self.id_bytes
+        table_bytes = _ENTRY.size * -(-self.num_tokens // BLOCK_IDS) if self.version > 1 else 0
+        expected_bytes = HEADER_BYTES + self.num_tokens * self.id_bytes + table_bytes
         if num_bytes != expected_bytes:
             yield Mistake(
                 where=str(self.path),
                 found=f"{'cut short: ' if num_bytes < expected_bytes else ''}{num_bytes} bytes",
-                allowed=f"{expected_bytes} bytes: a header and {self.num_tokens} ids of {self.id_bytes} bytes",
+                allowed=f"{expected_bytes} bytes: a header and {self.num_tokens} ids of {self.id_bytes} bytes"
+                + (", and their checksums" if table_bytes else ""),
                 next_step="copy the file again, or tokenize the text again",
             )
         if self.largest_id >= self.vocabulary_size:
@@ -104,6 +136,7 @@ class TokenWriter:
         self._vocabulary_size = vocabulary_size
         self._id_bytes = 2 if vocabulary_size <= 2**16 else 4
         self._num_tokens, self._largest_id, self._checksum = 0, 0, 0
+        self._table, self._pending = bytearray(), b""  # ids of a block that is not full
 
     def __enter__(self) -> Self:
         """Create the file; raises TokenFileError where that fails."""
@@ -129,6 +162,7 @@ class TokenWriter:
             )
         block = ids_T.astype(f"<u{self._id_bytes}").tobytes()
         self._file.write(block)
+        self._add_to_table(block)
         self._num_tokens += len(ids_T)
         self._largest_id = max(self._largest_id, high)
         self._checksum = zlib.crc32(block, self._checksum)
@@ -139,6 +173,9 @@ class TokenWriter:
         """Complete the file, or remove it where the block failed."""
         with self._file:
             if kind is None:
+                if self._pending:
+                    self._table += _ENTRY.pack(zlib.crc32(self._pending))
+                self._file.write(self._table)
                 self._file.seek(0)
                 self._file.write(self._header())
                 self._file.flush()
@@ -147,6 +184,13 @@ class TokenWriter:
             self._partial.replace(self._path)
         else:
             self._partial.unlink()
+
+    def _add_to_table(self, block: bytes) -> None:
+        size, content = BLOCK_IDS * self._id_bytes, self._pending + block
+        num_full = len(content) // size
+        for number in range(num_full):
+            self._table += _ENTRY.pack(zlib.crc32(content[number * size : (number + 1) * size]))
+        self._pending = content[num_full * size :]
 
     def _header(self) -> bytes:
         header = _FIELDS.pack(
@@ -157,6 +201,7 @@ class TokenWriter:
             self._num_tokens,
             self._largest_id,
             self._checksum,
+            zlib.crc32(self._table),
         )
         return header + _CHECKSUM.pack(zlib.crc32(header))
 
@@ -171,16 +216,16 @@ def _parse(header: bytes, path: Path) -> dict[str, int]:
                 next_step="make one from text with fabrictune.trainer_probe.data.tokenization",
             )
         )
-    _, version, id_bytes, vocabulary_size, num_tokens, largest_id, checksum = _FIELDS.unpack_from(header)
+    _, version, id_bytes, vocabulary_size, num_tokens, largest_id, checksum, table = _FIELDS.unpack_from(header)
     (expected,) = _CHECKSUM.unpack_from(header, _FIELDS.size)
     if zlib.crc32(header[: _FIELDS.size]) != expected:
         raise TokenFileError(Mistake(where=str(path), found="a damaged header", next_step="tokenize the text again"))
-    if version != VERSION or id_bytes not in (2, 4):
+    if version not in (1, VERSION) or id_bytes not in (2, 4):
         raise TokenFileError(
             Mistake(
                 where=str(path),
                 found=f"version {version} with ids of {id_bytes} bytes",
-                allowed=f"version {VERSION} with ids of 2 or 4 bytes",
+                allowed=f"version 1 or {VERSION} with ids of 2 or 4 bytes",
             )
         )
     return {
@@ -189,6 +234,8 @@ def _parse(header: bytes, path: Path) -> dict[str, int]:
         "num_tokens": num_tokens,
         "largest_id": largest_id,
         "checksum": checksum,
+        "version": version,
+        "table_checksum": table,
     }
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fabrictune.foundation.errors import InputError, TokenFileError
 from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
-from tests.trainer_probe.data.conftest import MakeFile
+from tests.trainer_probe.data.conftest import MakeFile, make_first_version
 
 
 def spec_of(path: Path, **settings: Any) -> BatchSpec:
@@ -93,8 +93,9 @@ def test_a_file_that_does_not_fit_the_model_is_refused(make_file: MakeFile) -> N
 
 
 def test_a_damaged_id_is_refused_when_it_is_read(make_file: MakeFile) -> None:
-    """Id number 77 becomes 65535, which no header tells of; the batches without it are good."""
+    """Id number 77 becomes 65535 in a file without checksums of blocks; the batches without it are good."""
     path = make_file(145)
+    make_first_version(path)
     content = bytearray(path.read_bytes())
     content[HEADER_BYTES + 2 * 77 : HEADER_BYTES + 2 * 78] = b"\xff\xff"
     path.write_bytes(content)

@@ -209,14 +209,14 @@ def test_a_file_cut_short_under_a_loader_is_an_error(make_file: MakeFile) -> Non
 
 
 def test_a_damaged_id_is_an_error_when_its_batch_is_read(make_file: MakeFile) -> None:
-    """Every sample comes in the six batches of an epoch, so the damaged one does."""
+    """All its ids are of one block."""
     path = make_file(145)
     content = bytearray(path.read_bytes())
     content[HEADER_BYTES + 2 * 77 : HEADER_BYTES + 2 * 78] = b"\xff\xff"
     path.write_bytes(content)
     with (
         LoaderProcess(service_of(path)) as owned,
-        pytest.raises(TokenFileError, match="id number 77: id 65535, beyond the vocabulary"),
+        pytest.raises(TokenFileError, match="ids 0 to 144 with another checksum"),
         Loader(owned.address, 0) as loader,
     ):
         take(loader, 6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fabrictune.foundation.errors import TokenFileError
 from fabrictune.trainer_probe.data.token_file import HEADER_BYTES, TokenFile, TokenWriter
-from tests.trainer_probe.data.conftest import MakeFile
+from tests.trainer_probe.data.conftest import MakeFile, make_first_version
 
 
 def refusal(path: Path) -> str:
@@ -38,15 +38,15 @@ def test_what_is_written_is_read(
     assert found.ids_T.tolist() == list(chain.from_iterable(blocks))
     assert found.vocabulary_size == vocabulary_size
     assert found.id_bytes == (2 if vocabulary_size <= 2**16 else 4)
-    assert path.stat().st_size == HEADER_BYTES + found.num_tokens * found.id_bytes
+    assert path.stat().st_size == HEADER_BYTES + found.num_tokens * found.id_bytes + 4  # one block
 
 
 def test_a_file_cut_short_is_refused(make_file: MakeFile) -> None:
-    """100 ids of 2 bytes and a header of 64 are 264 bytes; 3 are missing."""
+    """A header of 64 bytes, 100 ids of 2 and a checksum of 4 are 268 bytes; 3 are missing."""
     path = make_file(100)
     path.write_bytes(path.read_bytes()[:-3])
     assert refusal(path) == (
-        "100.tokens: cut short: 261 bytes\n  allowed: 264 bytes: a header and 100 ids of 2 bytes\n"
+        "100.tokens: cut short: 265 bytes\n  allowed: 268 bytes: a header and 100 ids of 2 bytes, and their checksums\n"
         "  next: copy the file again, or tokenize the text again"
     )
 
@@ -62,7 +62,7 @@ def test_a_file_with_more_than_its_ids_is_refused(make_file: MakeFile) -> None:
     """As when something was appended to a finished file."""
     path = make_file(100)
     path.write_bytes(path.read_bytes() + b"\0\0")
-    assert refusal(path).startswith("100.tokens: 266 bytes\n  allowed: 264 bytes")
+    assert refusal(path).startswith("100.tokens: 270 bytes\n  allowed: 268 bytes")
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
@@ -107,19 +107,21 @@ def test_two_mistakes_are_said_at_once(make_file: MakeFile) -> None:
     struct.pack_into("<I", content, 60, zlib.crc32(content[:60]))
     path.write_bytes(content)
     assert [line for line in refusal(path).splitlines() if line.startswith("100.tokens")] == [
-        "100.tokens: cut short: 262 bytes",
+        "100.tokens: cut short: 266 bytes",
         "100.tokens: id 99, beyond the vocabulary",
     ]
 
 
 def test_a_version_of_another_time_is_refused(make_file: MakeFile) -> None:
-    """Version 2 (bytes 8 to 11), with a checksum that fits."""
+    """Version 3 (bytes 8 to 11), with a checksum that fits."""
     path = make_file(100)
     content = bytearray(path.read_bytes())
-    struct.pack_into("<I", content, 8, 2)
+    struct.pack_into("<I", content, 8, 3)
     struct.pack_into("<I", content, 60, zlib.crc32(content[:60]))
     path.write_bytes(content)
-    assert refusal(path) == ("100.tokens: version 2 with ids of 2 bytes\n  allowed: version 1 with ids of 2 or 4 bytes")
+    assert refusal(path) == (
+        "100.tokens: version 3 with ids of 2 bytes\n  allowed: version 1 or 2 with ids of 2 or 4 bytes"
+    )
 
 
 def test_verifying_finds_a_single_flipped_bit(make_file: MakeFile) -> None:
@@ -130,6 +132,36 @@ def test_verifying_finds_a_single_flipped_bit(make_file: MakeFile) -> None:
     path.write_bytes(content)
     with pytest.raises(TokenFileError, match=r"ids with checksum [0-9a-f]{8}, the largest"):
         TokenFile.open(path).verify()
+
+
+def test_reading_finds_a_flipped_bit_in_the_block_that_it_reads(make_file: MakeFile) -> None:
+    """Of 5000 ids the blocks have 4096 and 904; id 4100 changes from an id of the vocabulary to another."""
+    path = make_file(5000)
+    content = bytearray(path.read_bytes())
+    content[HEADER_BYTES + 2 * 4100] ^= 1
+    path.write_bytes(content)
+    found = TokenFile.open(path)
+    assert found.read(0, 4096).tolist() == [number % 1000 for number in range(4096)]
+    with pytest.raises(TokenFileError, match="ids 4096 to 4999 with another checksum"):
+        found.read(4095, 4097)
+
+
+def test_a_damaged_table_is_refused_when_ids_are_read(make_file: MakeFile) -> None:
+    """The header has the checksum of the checksums."""
+    path = make_file(100)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(TokenFileError, match="a damaged table of checksums"):
+        TokenFile.open(path).read(0, 1)
+
+
+def test_a_file_of_the_first_version_is_read(make_file: MakeFile) -> None:
+    """Without checksums of blocks: 64 bytes and 100 ids."""
+    path = make_file(100)
+    make_first_version(path)
+    assert path.stat().st_size == 264
+    assert TokenFile.open(path).read(10, 12).tolist() == [10, 11]
 
 
 @pytest.mark.parametrize("wrong", [-1, 10])

@@ -1,0 +1,68 @@
+"""A job with real processes: it ends, goes on after a killed rank, and leaves nothing behind."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from fabrictune.trainer_probe.operation.node_folders import memory_of
+from fabrictune.trainer_probe.operation.process_table import GONE, read_process
+from tests.trainer_probe.operation.operated import operated
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_job_goes_on_after_a_killed_rank_with_the_losses_of_an_undisturbed_one(tmp_path: Path) -> None:
+    """Steps are deterministic, and a checkpoint holds all that they depend on: losses are equal to the last bit."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    saves = ("--nodes", "2", "--slots", "1", "--save-every", "4", "--checkpoint")
+    with operated(tmp_path / "a", *saves, str(tmp_path / "a" / "saves"), num_steps=60) as job:
+        assert job.finish() == 0, job.output
+        undisturbed = job.losses()
+        assert job.events()[-1].values["outcome"] == "finished"
+    with operated(tmp_path / "b", *saves, str(tmp_path / "b" / "saves"), num_steps=60) as job:
+        job.until_step(10)
+        os.kill(job.pid_of_rank(1), signal.SIGKILL)
+        job.until(lambda line: "generation started" in line)
+        pids = job.all_pids()
+        assert job.finish() == 0, job.output
+        assert job.losses() == undisturbed
+        fault = next(event for event in job.events() if event.kind == "fault detected")
+        assert (fault.values["cause"], fault.values["ranks"]) == ("rank killed", [1])
+        resumed = [event for event in job.events() if event.kind == "training"][-1]
+        assert resumed.values["step"] >= 8
+        name = (job.run / "job").read_text().strip()
+        assert all(read_process(pid).state == GONE for pid in pids)
+        assert not any(memory_of(name, node).exists() for node in ("node0", "node1"))
+
+
+def test_ranks_go_on_without_a_driver_and_no_record_is_lost(tmp_path: Path) -> None:
+    """Executors keep events until the journal has them: each step is there once, in one generation."""
+    arguments = ("--nodes", "2", "--slots", "1", "--checkpoint", str(tmp_path / "saves"), "--save-every", "20")
+    with operated(tmp_path, *arguments, num_steps=400) as job:
+        for kill in range(2):
+            job.until_step(20 + 40 * kill)
+            job.kill_driver()
+            job.start()
+        assert job.finish() == 0, job.output
+        events = job.events()
+        assert [event.values["step"] for event in events if event.kind == "step"] == list(range(400))
+        assert job.kinds().count("generation started") == 1, job.output
+        assert job.kinds().count("driver started") == 3
+
+
+def test_a_job_that_was_interrupted_goes_on_at_the_step_after_its_last(tmp_path: Path) -> None:
+    """Ctrl-C saves what there is, ends all processes, and the same command goes on."""
+    arguments = ("--nodes", "1", "--slots", "2", "--checkpoint", str(tmp_path / "saves"), "--save-every", "50")
+    with operated(tmp_path, *arguments, num_steps=150) as job:
+        job.until_step(20)
+        pids = job.all_pids()
+        assert job.process is not None
+        job.process.send_signal(signal.SIGINT)
+        assert job.finish() == 130, job.output
+        assert all(read_process(pid).state == GONE for pid in pids)
+        job.start()
+        assert job.finish() == 0, job.output
+        assert [event.values["step"] for event in job.events() if event.kind == "step"] == list(range(150))

@@ -1,0 +1,196 @@
+"""Authenticated frames: JSON objects over a TCP connection whose two sides have proved that they share a key.
+
+A frame is its payload's length (4 bytes), its count in its direction (8), an HMAC-SHA256 (32) over both and the payload
+under the key of session and direction (`handshake.py`), and the payload: one JSON object in UTF-8. A frame that is
+forged, repeated, left out or out of order has another count or HMAC than the next one; the connection then ends. So
+does one whose frame does not arrive whole in time.
+
+Left out: secrecy, and messages of more than 4 MiB.
+"""
+
+import hmac
+import json
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
+
+MAX_PAYLOAD_BYTES = 4 << 20
+FRAME_S = 30.0  # for a frame to arrive or leave whole, once it has begun
+KEEPALIVE_S = 10  # until a silent peer is probed, and between three probes: a host that is gone is noticed
+_HEAD = struct.Struct(">IQ32s")
+_COUNTED = struct.Struct(">IQ")
+_CHUNK_BYTES = 1 << 16
+
+
+class ClosedError(UnavailableError):
+    """A connection that has ended, or that cannot be made."""
+
+
+class ForgedError(UnavailableError):
+    """A peer without the key, or a frame that is not the next one of its sender."""
+
+
+class Connection:
+    """A connection to a peer that has the key. One thread may send while another receives."""
+
+    def __init__(self, peer_socket: socket.socket, *, own_key: bytes, peer_key: bytes) -> None:
+        self.peer: tuple[str, int] = peer_socket.getpeername()[:2]
+        self._socket = peer_socket
+        self._own_key, self._peer_key = own_key, peer_key
+        self._num_sent = self._num_received = 0
+        self._frame_s = scaled(FRAME_S)
+        self._sending, self._receiving = threading.Lock(), threading.Lock()
+        self._buffer = bytearray()  # of a frame that is not whole yet
+        self._began_s = 0.0
+        self._end = ""  # why the connection has ended
+        _set_options(peer_socket, self._frame_s)
+
+    def send(self, values: Mapping[str, Any]) -> None:
+        """Send one message; raises ClosedError where the peer is gone or takes nothing for too long."""
+        payload = json.dumps(values, separators=(",", ":")).encode()
+        assert len(payload) <= MAX_PAYLOAD_BYTES, f"a message of {len(payload):,} bytes"
+        with self._sending:
+            counted = _COUNTED.pack(len(payload), self._num_sent)
+            self._num_sent += 1
+            frame = counted + hmac.digest(self._own_key, counted + payload, "sha256") + payload
+            self._check_open()
+            try:
+                send_all(self._socket, frame, self._frame_s)
+            except OSError as error:
+                raise self._ended(f"has ended ({error})") from error
+
+    def receive(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Return the next message.
+
+        Raises TimeoutError where none has come in time, after which one may ask again; ClosedError; and ForgedError.
+        """
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._receiving:
+            self._check_open()
+            length, count, proof = _HEAD.unpack(self._take(_HEAD.size, deadline_s))
+            if length > MAX_PAYLOAD_BYTES:
+                raise self._forged(f"a frame of {length:,} bytes")
+            payload = self._take(_HEAD.size + length, deadline_s)[_HEAD.size :]
+            counted = _COUNTED.pack(length, self._num_received)
+            expected = hmac.digest(self._peer_key, counted + payload, "sha256")
+            if count != self._num_received or not hmac.compare_digest(proof, expected):
+                raise self._forged(f"frame {self._num_received} is forged, repeated or out of order")
+            self._num_received += 1
+            self._buffer.clear()
+            return self._decode(payload)
+
+    def close(self) -> None:
+        """End the connection; a thread that sends or receives raises ClosedError."""
+        self._shut("is closed")
+        with self._sending, self._receiving:  # nobody waits for a descriptor that may soon be another's
+            self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, num_bytes: int, deadline_s: float | None) -> bytes:
+        """Return the first bytes of the current frame once they are there; they stay in the buffer."""
+        while len(self._buffer) < num_bytes:
+            self._check_open()
+            limit_s = self._began_s + self._frame_s if self._buffer else None
+            moments_s = [moment_s for moment_s in (limit_s, deadline_s) if moment_s is not None]
+            try:
+                chunk = receive_some(
+                    self._socket, min(num_bytes - len(self._buffer), _CHUNK_BYTES), min(moments_s, default=None)
+                )
+            except TimeoutError:
+                if limit_s is not None and time.monotonic() >= limit_s:
+                    raise self._ended(f"has sent no whole frame for {self._frame_s:g} s") from None
+                raise
+            except OSError as error:
+                raise self._ended(f"has ended ({error})") from error
+            if not chunk:
+                raise self._ended("has ended")
+            if not self._buffer:
+                self._began_s = time.monotonic()
+            self._buffer += chunk
+        return bytes(self._buffer[:num_bytes])
+
+    def _decode(self, payload: bytes) -> dict[str, Any]:
+        try:
+            values = json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            raise self._forged("a message that is no JSON") from error
+        if not isinstance(values, dict):
+            raise self._forged("a message that is no JSON object")
+        return values
+
+    def _check_open(self) -> None:
+        if self._end:
+            raise ClosedError(Mistake(where=name_of(self.peer), found=self._end))
+
+    def _ended(self, found: str) -> ClosedError:
+        self._shut(found)
+        return ClosedError(Mistake(where=name_of(self.peer), found=self._end))
+
+    def _forged(self, found: str) -> ForgedError:
+        self._shut(found)
+        return ForgedError(Mistake(where=name_of(self.peer), found=found, next_step="the connection is closed"))
+
+    def _shut(self, found: str) -> None:
+        self._end = self._end or found
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+
+def name_of(address: tuple[str, int]) -> str:
+    """Return an address as text."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def send_all(peer: socket.socket, content: bytes, timeout_s: float) -> None:
+    """Send over a socket that does not block; raises OSError, TimeoutError where the peer takes it not in time."""
+    deadline_s, view = time.monotonic() + timeout_s, memoryview(content)
+    while view:
+        try:
+            view = view[peer.send(view) :]
+        except BlockingIOError:
+            if not _is_ready(peer, select.POLLOUT, deadline_s):
+                raise TimeoutError(f"takes nothing for {timeout_s:g} s") from None
+
+
+def receive_some(peer: socket.socket, max_bytes: int, deadline_s: float | None) -> bytes:
+    """Return what a socket that does not block has, nothing at its end; raises OSError, TimeoutError."""
+    while True:
+        try:
+            return peer.recv(max_bytes)
+        except BlockingIOError:
+            if not _is_ready(peer, select.POLLIN, deadline_s):
+                raise TimeoutError("sends nothing") from None
+
+
+def _is_ready(peer: socket.socket, events: int, deadline_s: float | None) -> bool:
+    poll = select.poll()
+    poll.register(peer, events)
+    left_ms = None if deadline_s is None else max(deadline_s - time.monotonic(), 0.0) * 1000
+    return bool(poll.poll(left_ms))
+
+
+def _set_options(peer: socket.socket, unanswered_s: float) -> None:
+    peer.setblocking(False)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in {
+        socket.TCP_NODELAY: 1,
+        socket.TCP_KEEPIDLE: KEEPALIVE_S,
+        socket.TCP_KEEPINTVL: KEEPALIVE_S,
+        socket.TCP_KEEPCNT: 3,
+        socket.TCP_USER_TIMEOUT: round(unanswered_s * 1000),
+    }.items():
+        peer.setsockopt(socket.IPPROTO_TCP, name, value)
