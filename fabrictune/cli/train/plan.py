@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
+from fabrictune.cli.framework.options import (
+    fail_on_option,
+    hardware_option,
+    json_option,
+    out_option,
+    quiet_option,
+    read_bytes,
+)
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate, parse_rate_bps
-from fabrictune.trainer_probe.gpus import DEFAULT_GPU, GPUS
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
+    from fabrictune.hardware.profile import HardwareProfile
     from fabrictune.trainer_probe.planning.plan import Plan
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -33,28 +40,26 @@ def _rate(context: click.Context, option: click.Parameter, text: str | None) -> 
 @recipe_argument
 @set_option
 @click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="Rank to show.")
+@hardware_option("--gpu")
 @click.option(
-    "--gpu", type=click.Choice(tuple(GPUS)), default=DEFAULT_GPU, show_default=True, help="GPU whose rates are taken."
-)
-@click.option(
-    "--tflops", type=click.FloatRange(min=0, min_open=True), help="Achieved matmul rate of a GPU.  [default: by --gpu]"
+    "--tflops",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Achieved matmul rate of a GPU.  [default: by --hardware]",
 )
 @click.option(
     "--peak-tflops",
     type=click.FloatRange(min=0, min_open=True),
-    help="Peak FLOP/s of a GPU, for MFU.  [default: by --gpu]",
+    help="Peak FLOP/s of a GPU, for MFU.  [default: by --hardware]",
 )
 @click.option(
     "--memory-rate",
     callback=read_bytes,
     metavar="SIZE",
-    help="Bytes a second that a GPU reads and writes (`1.8 TB`).  [default: by --gpu]",
+    help="Bytes a second that a GPU reads and writes (`1.8 TB`).  [default: by --hardware]",
 )
-@click.option("--nvlink", callback=_rate, help="NVLink bandwidth of a GPU, one direction.  [default: by --gpu]")
-@click.option(
-    "--nic", default="200 Gbps", show_default=True, callback=_rate, help="Network bandwidth of a GPU, one direction."
-)
-@click.option("--gpus-per-host", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--nvlink", callback=_rate, help="NVLink bandwidth of a GPU, one direction.  [default: by --hardware]")
+@click.option("--nic", callback=_rate, help="Network bandwidth of a GPU, one direction.  [default: by --hardware]")
+@click.option("--gpus-per-host", type=click.IntRange(min=1), help="GPUs joined by NVLink.  [default: by --hardware]")
 @click.option(
     "--memory", callback=read_bytes, metavar="SIZE", help="Memory of a GPU (`80 GB`); exceeding it is a finding."
 )
@@ -66,13 +71,13 @@ def plan(
     recipe_name: str,
     settings: tuple[str, ...],
     rank: int,
-    gpu: str,
+    hardware: "HardwareProfile",
     tflops: float | None,
     peak_tflops: float | None,
     memory_rate: int | None,
     nvlink: int | None,
-    nic: int,
-    gpus_per_host: int,
+    nic: int | None,
+    gpus_per_host: int | None,
     memory: int | None,
     out: Path | None,
     fail_on: str,
@@ -95,8 +100,8 @@ def plan(
 
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
     target = output_folder(out or Path("runs") / f"{recipe.name}-plan")
-    hardware = HardwareSpec.of_gpu(
-        gpu,
+    rates = HardwareSpec.of_profile(
+        hardware,
         achieved_flops_per_s=tflops and tflops * FLOPS_PER_TFLOPS,
         peak_flops_per_s=peak_tflops and peak_tflops * FLOPS_PER_TFLOPS,
         memory_bytes_per_s=memory_rate,
@@ -106,7 +111,7 @@ def plan(
         memory_bytes=memory,
     )
     place = place_of_rank(recipe, rank)
-    result = make_plan(recipe, hardware)
+    result = make_plan(recipe, rates)
     record = with_command(make_record(result, started=started))
     directory = record.write(target)
 

@@ -1,6 +1,7 @@
 """`fabrictune train run`: train a recipe."""
 
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.sim.running import print_run
+from fabrictune.cli.train.checkpoint_options import checkpoint_options, settings_of
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -28,9 +30,9 @@ from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
-    from fabrictune.trainer_probe.driver.progress import StepReport
-    from fabrictune.trainer_probe.driver.running_record import RunningRecord
     from fabrictune.trainer_probe.recipes.schema import Recipe
+    from fabrictune.trainer_probe.training.progress import StepReport
+    from fabrictune.trainer_probe.training.running_record import RunningRecord
 
 COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU")  # and exposed communication by axis
 ROUTING_COLUMNS = ("balance", "dropped")  # of a mixture of experts, behind the axes
@@ -63,6 +65,7 @@ AXIS_WIDTH = 8  # behind the first axis, and of the routing
     metavar="FABRIC",
     help="Replay the run on the fabric of this topology file afterwards; its record is DIR-on-FABRIC.",
 )
+@checkpoint_options
 @out_option
 @fail_on_option
 @quiet_option
@@ -73,6 +76,11 @@ def run(
     peak_tflops: float | None,
     export: Path | None,
     fabric: Path | None,
+    checkpoint: str | None,
+    save_every: int | None,
+    keep: int | None,
+    keep_every: int | None,
+    resume: bool,
     out: Path | None,
     fail_on: str,
     quiet: bool,
@@ -89,18 +97,21 @@ def run(
       fabrictune train run tiny
       fabrictune train run tiny --then-simulate fabric.json
       fabrictune train run my.yaml --set overlap=none --set degrees.layout.dp=4
+      fabrictune train run my.yaml --checkpoint s3://bucket/my-run --save-every 100 --keep 3 --resume
       torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune train run my.yaml
     """
     from fabrictune.collectives.startup.launchers import launched_by
     from fabrictune.foundation.errors import RefusedError
-    from fabrictune.trainer_probe.driver.outcome import make_record
-    from fabrictune.trainer_probe.driver.run import run_recipe
-    from fabrictune.trainer_probe.driver.running_record import RunningRecord, make_incomplete_record
-    from fabrictune.trainer_probe.driver.weights import check_export
+    from fabrictune.trainer_probe.training.outcome import make_record
+    from fabrictune.trainer_probe.training.run import run_recipe
+    from fabrictune.trainer_probe.training.running_record import RunningRecord, make_incomplete_record
+    from fabrictune.trainer_probe.training.weights import check_export
 
+    checkpoints = settings_of(checkpoint, save_every, keep, keep_every, resumes=resume)
     started, launched = time.perf_counter(), launched_by(os.environ)
     is_silent = launched is not None and launched.rank > 0
     running: list[RunningRecord] = []
+    has_begun: list[bool] = []
 
     def read() -> "Recipe":
         recipe = read_recipe(recipe_name, settings)
@@ -116,7 +127,11 @@ def run(
     def on_step(recipe: "Recipe", report: "StepReport") -> None:
         running[0].on_step(report)
         if not (quiet or as_json):
-            _print_step(recipe, report)
+            _print_step(recipe, report, is_first=not has_begun)
+            has_begun.append(True)
+
+    def on_note(text: str) -> None:
+        print(text, file=sys.stderr)
 
     try:
         result = run_recipe(
@@ -125,6 +140,8 @@ def run(
             on_step=on_step,
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
             export=export,
+            checkpoints=checkpoints,
+            on_note=on_note,
             **timeouts,
         )
     except RefusedError as error:
@@ -165,12 +182,12 @@ def _close(record: "RunningRecord") -> None:
         warnings.warn(f"steps not written while running: {record.failure}", FabrictuneWarning, stacklevel=2)
 
 
-def _print_step(recipe: "Recipe", report: "StepReport") -> None:
+def _print_step(recipe: "Recipe", report: "StepReport", *, is_first: bool) -> None:
     """Print a line for a step; before the first, the recipe and the headings."""
-    from fabrictune.trainer_probe.driver.hardware import driver_settings
+    from fabrictune.trainer_probe.training.hardware import driver_settings
 
     layout, axes = recipe.degrees.layout, tuple(report.exposed_ns)
-    if report.step == recipe.first_step:
+    if is_first:
         print_lines(
             [
                 f"{recipe.name}: {layout.world_size} ranks, {layout.describe()}; "

@@ -45,6 +45,7 @@ def test_a_number_says_its_unit_by_its_key_or_its_object(value: object, keys: li
         ["topo", "build", "fat_tree", "radix=4", "--out", "k4.json"],
         ["law", "list"],
         ["law", "show", "dcqcn"],
+        ["hardware", "show", "a100"],
         ["rdma", "timers", "predict"],
         ["rdma", "timers", "table"],
         ["train", "keys"],

@@ -156,6 +156,8 @@ def test_a_full_disk_keeps_the_earlier_file(cli: Cli, tmp_path: Path, name: str)
         "coll init storm",
         "coll init check --tp 2 --pp 2 --dp 4",
         "validate local",
+        "validate predict tiny",
+        "validate whatif long.yaml",
         "demo",
         "rdma timers simulate long.yaml",
         "train plan tiny",

@@ -17,8 +17,8 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
 from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
-from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.training.local import train_locally
 from tests.patience import patience
 
 pytest.importorskip("torch")
@@ -158,7 +158,7 @@ def test_a_rank_of_another_version_and_recipe_stops_all(tmp_path: Path) -> None:
         ),
         (
             ["tiny", *TWO_RANKS, "--set", 'data={"source": "tokens", "path": "SHORT"}'],
-            "SHORT: cut short: 164 bytes\n  allowed: 264 bytes: a header and 100 ids of 2 bytes\n"
+            "SHORT: cut short: 164 bytes\n  allowed: 268 bytes: a header and 100 ids of 2 bytes, and their checksums\n"
             "  next: copy the file again, or tokenize the text again\n",
         ),
         (
