@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills bigfiles check bench wheel clean
+.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills bigfiles chaos check bench wheel clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -44,6 +44,9 @@ fuzz: $(VENV)/installed-for-tests  ## Give each command that reads damaged files
 
 kills: $(VENV)/installed-for-tests  ## Kill each command that writes 200 times, and look at what it leaves
 	$(BIN)/python -m tests.kills
+
+chaos: $(VENV)/installed-for-tests  ## Disturb a job of eight ranks 500 times (RUNS=500 SEED=0 OUT=chaos); goes on where it was
+	$(BIN)/python -m tests.chaos --runs $(or $(RUNS),500) --seed $(or $(SEED),0) --out $(or $(OUT),chaos)
 
 bigfiles: $(VENV)/installed-for-tests  ## Give 50 MB of each format to the command that reads it (MB=50)
 	$(BIN)/python -m tests.big_files --megabytes $(or $(MB),50)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SAFE_PATH = "PYTHONSAFEPATH"
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER, _SIGKILL = 1, 36, 9  # prctl(2)
 
 
 def module_command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
@@ -27,6 +28,28 @@ def ending_with_parent() -> list[str]:
 
     setpriv = which("setpriv")
     return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+
+
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when the thread that started it ends; `parent` is that thread's process.
+
+    A process that is stopped ends too. Where the parent is gone already, this one ends here. Linux; without effect
+    elsewhere.
+    """
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_PARENT_DEATH_SIGNAL, _SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Let processes whose parent ends become children of this one, if they descend from it (PR_SET_CHILD_SUBREAPER)."""
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @contextmanager

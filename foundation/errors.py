@@ -83,6 +83,10 @@ class TokenFileError(InputError):
     """A token file that is foreign, cut short or damaged, has ids beyond its vocabulary, or doesn't fit its use."""
 
 
+class CheckpointError(InputError):
+    """A checkpoint of a training that is missing, incomplete or damaged, or a place where none can be kept."""
+
+
 class RefusedError(InputError):
     """A setting that the ranks of a job refused together before its first step; all raise it, and one reports it."""
 

@@ -7,6 +7,7 @@ refused rather than rounded. Formatting chooses the largest unit that reads well
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import NoReturn
 
@@ -44,6 +45,10 @@ DURATION_UNITS: Mapping[str, int] = {  # in picoseconds
 FLOP_UNITS: Mapping[str, int] = {
     name: 10 ** (3 * place) for place, name in enumerate(("FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"))
 }
+BYTE_RATE_UNITS: Mapping[str, int] = {
+    f"{name}/s": 10**power for name, power in zip(("B", "KB", "MB", "GB", "TB"), range(0, 15, 3), strict=True)
+}
+FLOP_RATE_UNITS: Mapping[str, int] = {f"{name}/s": size for name, size in FLOP_UNITS.items()}
 LENGTH_UNITS: Mapping[str, int] = {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6}  # in millimetres
 
 _SPELLINGS = {"Gb/s": "Gbps", "Mb/s": "Mbps", "Kb/s": "Kbps", "kbps": "Kbps", "Tb/s": "Tbps", "b/s": "bps"}
@@ -95,6 +100,16 @@ def parse_bytes(text: str, *, where: str = "") -> int:
     return _parse(text, BYTE_UNITS, "size", "9 MB", where)
 
 
+def parse_bytes_per_s(text: str, *, where: str = "") -> int:
+    """Return bytes per second for text such as `"2039 GB/s"`; raises UnitError."""
+    return _parse(text, BYTE_RATE_UNITS, "memory rate", "2039 GB/s", where)
+
+
+def parse_flops_per_s(text: str, *, where: str = "") -> int:
+    """Return floating-point operations per second for text such as `"312 TFLOP/s"`; raises UnitError."""
+    return _parse(text, FLOP_RATE_UNITS, "rate of operations", "312 TFLOP/s", where)
+
+
 def parse_duration_ps(text: str, *, where: str = "") -> int:
     """Return picoseconds for text such as `"5 us"`; raises UnitError."""
     return _parse(text, DURATION_UNITS, "duration", "5 us", where)
@@ -135,6 +150,16 @@ def format_bytes(num_bytes: float) -> str:
     return _format(num_bytes, BYTE_UNITS, ("B", "KB", "MB", "GB", "TB"))
 
 
+def format_bytes_per_s(rate: float) -> str:
+    """Return a rate of bytes for people: `"2.039 TB/s"`."""
+    return _format(rate, BYTE_RATE_UNITS, tuple(BYTE_RATE_UNITS))
+
+
+def format_flops_per_s(rate: float) -> str:
+    """Return a rate of floating-point operations for people: `"312 TFLOP/s"`."""
+    return _format(rate, FLOP_RATE_UNITS, tuple(FLOP_RATE_UNITS))
+
+
 def format_duration(duration_ps: float) -> str:
     """Return a duration for people: `"163.4 us"`."""
     return _format(duration_ps, DURATION_UNITS, ("ps", "ns", "us", "ms", "s"))
@@ -143,6 +168,13 @@ def format_duration(duration_ps: float) -> str:
 def format_flops(flops: float) -> str:
     """Return floating-point operations for people: `"1.098 PFLOP"`."""
     return _format(flops, FLOP_UNITS, tuple(FLOP_UNITS))
+
+
+def write_exactly(value: float, units: Mapping[str, int]) -> str:
+    """Return a whole number of the base unit in the largest unit that is not above it, without rounding."""
+    decimal = [name for name, size in units.items() if str(size).strip("0") == "1"]
+    unit = next((name for name in reversed(decimal) if value >= units[name]), decimal[0])
+    return f"{(Decimal(int(value)) / units[unit]).normalize():f} {unit}"
 
 
 def format_fraction(fraction: float) -> str:

@@ -32,6 +32,18 @@ class LineChart:
     caption: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class StackChart:
+    """Bars beside each other, each from one end to the next, of shares stacked in the order of their names."""
+
+    across: Scale
+    up: Scale
+    ends: Sequence[float]  # of the bars; the first begins where the scale does
+    shares: Mapping[str, Sequence[float]]
+    lines: Mapping[str, Points]  # over the bars
+    caption: str
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PointChart:
     """Points with intervals on one pair of scales; some of them highlighted."""

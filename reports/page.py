@@ -21,12 +21,14 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.visible_text import printable
 from fabrictune.reports.attribution import attribution_section
 from fabrictune.reports.blocks import Section, listed
+from fabrictune.reports.calibration import calibration_section
 from fabrictune.reports.checks import checks_section
 from fabrictune.reports.collectives import collectives_section
 from fabrictune.reports.collisions import collisions_section
 from fabrictune.reports.comparison import comparison_section
 from fabrictune.reports.completion import completion_section
 from fabrictune.reports.congestion import congestion_section
+from fabrictune.reports.effective import effective_section
 from fabrictune.reports.fabric_drawing import fabric_section
 from fabrictune.reports.faults import faults_section
 from fabrictune.reports.kpi_table import kpi_section
@@ -39,10 +41,12 @@ from fabrictune.reports.record_view import Run, open_run
 from fabrictune.reports.replay import replay_section
 from fabrictune.reports.seed_studies import outcomes_section
 from fabrictune.reports.startup import storms_section
+from fabrictune.reports.survival import survival_section
 from fabrictune.reports.sweeps import sweeps_section
 from fabrictune.reports.timers import timers_section
 from fabrictune.reports.training import training_section
 from fabrictune.reports.verdict import make_verdict
+from fabrictune.reports.whatif import whatif_section
 
 TEMPLATES = Path(__file__).with_name("templates")
 PAGE_NAME = PAGE
@@ -57,8 +61,12 @@ SECTIONS = (
     comparison_section,
     outcomes_section,
     sweeps_section,
+    whatif_section,
+    survival_section,
+    effective_section,
     collectives_section,
     attribution_section,
+    calibration_section,
     storms_section,
     plans_section,
     training_section,

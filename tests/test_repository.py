@@ -20,8 +20,12 @@ PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGE = ROOT / "fabrictune"
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_symlink() and (path / "__init__.py").exists())
 FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))  # of the top
-MODULE_OF = {"pyyaml": "yaml", "protobuf": "google"}  # where the distribution's name is not its module's
-INDIRECT = {"markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
+MODULE_OF = {  # where the distribution's name is not its module's
+    "pyyaml": "yaml",
+    "protobuf": "google",
+    "google-crc32c": "google_crc32c",
+}
+INDIRECT = {"markupsafe": "jinja2", "pydantic_core": "pydantic", "urllib3": "kubernetes"}  # with it, always
 FROM_THE_DISTRIBUTION = {"pyverbs"}  # bound to its own libibverbs: what the index has by this name fits none
 
 
@@ -62,8 +66,8 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     foreign = {INDIRECT.get(name, name) for name in imported - known}
     declared = {plain_name(text) for text in PYPROJECT["project"]["dependencies"]}
     extras = {plain_name(text) for texts in PYPROJECT["project"]["optional-dependencies"].values() for text in texts}
-    modules = {MODULE_OF.get(name, name) for name in declared}
-    assert modules <= foreign <= modules | extras
+    modules, extra_modules = ({MODULE_OF.get(name, name) for name in names} for names in (declared, extras))
+    assert modules <= foreign <= modules | extra_modules
 
 
 def test_what_is_installed_is_pinned() -> None:

@@ -140,6 +140,28 @@ class Comm:
                 return None
         return [contents[rank] for rank in range(self.layout.world_size)]
 
+    def exchange_bytes(self, content: bytes) -> list[bytes]:
+        """Return every rank's content, in order of ranks; every rank calls this."""
+        contents = self.gather_bytes(content)
+        packed = b"" if contents is None else pack(dict(enumerate(contents)))
+        size = torch.tensor([len(packed)])
+        self._spread(size)
+        whole = torch.frombuffer(bytearray(packed or int(size)), dtype=torch.uint8)
+        self._spread(whole)
+        found = unpack(whole.numpy().tobytes())
+        return [found[rank] for rank in range(self.layout.world_size)]
+
+    def share(self, tensor: torch.Tensor, *, root: int, axis: Axis) -> None:
+        """Overwrite the tensors of the group with that of rank `root`, unrecorded; for what is read before the run."""
+        group = self._process_group[axis]
+        if group is not None:
+            dist.broadcast(tensor, root, group=group)
+
+    def _spread(self, tensor: torch.Tensor) -> None:
+        """Overwrite a tensor in host memory with that of rank 0: along one axis after another, as in restart_ledger."""
+        for axis in self.layout.rank_axes:
+            self.share(tensor, root=self.members(axis)[0], axis=axis)
+
     def all_reduce(self, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
         """Sum the tensors of the group, in place."""
         return self._request(

@@ -34,5 +34,8 @@ POLICIES: dict[str, OverlapPolicy] = {
     "pp": OverlapPolicy(name="pp", axes=frozenset({"pp"})),
     "dp": OverlapPolicy(name="dp", axes=frozenset({"dp"})),
     "ep": OverlapPolicy(name="ep", axes=frozenset({"ep"})),
+    "tp+pp": OverlapPolicy(name="tp+pp", axes=frozenset({"tp", "pp"})),
+    "tp+dp": OverlapPolicy(name="tp+dp", axes=frozenset({"tp", "dp"})),
+    "pp+dp": OverlapPolicy(name="pp+dp", axes=frozenset({"pp", "dp"})),
     "all": OverlapPolicy(name="all", axes=frozenset(AXES)),
 }

@@ -10,15 +10,19 @@ from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord
 
 
-def plan_job(recipe: str, overrides: Mapping[str, Any] | None = None, **hardware: Any) -> RunRecord:
+def plan_job(
+    recipe: str, overrides: Mapping[str, Any] | None = None, *, profile: str = "a100", **hardware: Any
+) -> RunRecord:
     """Return what a training job asks of every rank and link, holds in memory and takes at best, without running it.
 
-    `recipe` is a name ("175b", "tiny") or a YAML file; `hardware` are the fields of HardwareSpec
-    (`nic_rate_bps=400e9, gpus_per_host=8`). Needs the extra `train`. Raises InputError, UnavailableError.
+    `recipe` is a name ("175b", "tiny") or a YAML file, `profile` that of hardware ("a100", "h100"). `hardware` are
+    fields of HardwareSpec that differ from it (`nic_rate_bps=400e9, gpus_per_host=8`). Needs the extra `train`.
+    Raises InputError, UnavailableError.
     """
     from fabrictune.foundation.extras import require_extra
 
     require_extra("torch", extra="train", where="plan_job")
+    from fabrictune.hardware.files import find_profile
     from fabrictune.trainer_probe.planning.hardware import HardwareSpec
     from fabrictune.trainer_probe.planning.plan import make_plan
     from fabrictune.trainer_probe.planning.record import make_record
@@ -26,7 +30,9 @@ def plan_job(recipe: str, overrides: Mapping[str, Any] | None = None, **hardware
 
     started = time.perf_counter()
     checked = load_recipe(find_recipe(recipe), dict(overrides or {}), origin="overrides")
-    return make_record(make_plan(checked, HardwareSpec(**hardware)), started=started)
+    return make_record(
+        make_plan(checked, HardwareSpec.of_profile(find_profile(profile, where="profile"), **hardware)), started=started
+    )
 
 
 def plan_placement(

@@ -35,6 +35,9 @@ COMMANDS = {
         "Start the ranks of a job, and measure and model collectives.", "fabrictune.cli.coll.group:coll"
     ),
     "train": LazyCommand("Train a language model over three axes of parallelism.", "fabrictune.cli.train.group:train"),
+    "hardware": LazyCommand(
+        "List hardware profiles, and show their values with sources.", "fabrictune.cli.hardware:hardware"
+    ),
     "rdma": LazyCommand(
         "Predict and measure RDMA retransmission timers and link-flap tolerance.", "fabrictune.cli.rdma.group:rdma"
     ),
@@ -43,7 +46,7 @@ COMMANDS = {
         "List congestion-control algorithms (laws), and exchange parameters with a NIC.", "fabrictune.cli.law:law"
     ),
     "rules": LazyCommand("List the rules of findings, or explain one.", "fabrictune.cli.rules:rules"),
-    "validate": LazyCommand("Compare predictions with measurements.", "fabrictune.cli.validate:validate"),
+    "validate": LazyCommand("Compare predictions with measurements.", "fabrictune.cli.validate.group:validate"),
     "conformance": LazyCommand(
         "Run the published cases: expected and actual values.", "fabrictune.cli.conformance:run_all"
     ),

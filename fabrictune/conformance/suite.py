@@ -47,7 +47,7 @@ SUBJECTS = {
         "laws.timely",
     ),
     "rdma_bench": ("timers",),
-    "trainer_probe": ("counts", "volumes", "plans", "optimizers", "pipelines", "processes"),
+    "trainer_probe": ("counts", "volumes", "plans", "optimizers", "pipelines", "processes", "survival"),
     "validate": ("collectives", "timers", "laws"),
 }
 

@@ -10,23 +10,31 @@ Needs the extra `plot`.
 from fabrictune.plot.figures import (
     bus_bandwidth,
     completion_times,
+    effective_time,
+    fit_errors,
     link_loads,
     pair_map,
     queues,
     startup,
+    survival,
     sweep,
     training_loss,
+    whatif,
 )
 from fabrictune.plot.rendering import save
 
 __all__ = [
     "bus_bandwidth",
     "completion_times",
+    "effective_time",
+    "fit_errors",
     "link_loads",
     "pair_map",
     "queues",
     "save",
     "startup",
+    "survival",
     "sweep",
     "training_loss",
+    "whatif",
 ]

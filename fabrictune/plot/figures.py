@@ -13,18 +13,22 @@ from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.units import NS_PER_US, RATE_UNITS
 from fabrictune.plot import rendering
+from fabrictune.reports.calibration import TIMES, error_chart
 from fabrictune.reports.charts import LineChart
 from fabrictune.reports.collectives import MEASUREMENTS, MODEL, bandwidth_charts
 from fabrictune.reports.completion import completion_chart, completions_ps
 from fabrictune.reports.congestion import queue_chart, thin
+from fabrictune.reports.effective import WINDOWS, time_chart
 from fabrictune.reports.link_load import carried_load, offered_load
 from fabrictune.reports.page import open_runs
 from fabrictune.reports.pair_map import RDMA_TRANSFERS, PairMap, pair_maps
 from fabrictune.reports.record_view import SAMPLES, Run
 from fabrictune.reports.selection import Selection
 from fabrictune.reports.startup import COSTS, STORMS, storm_chart
+from fabrictune.reports.survival import INTERVALS, interval_chart
 from fabrictune.reports.sweeps import OBJECTIVES, POINTS, sweep_charts
 from fabrictune.reports.training import TRAINING, loss_chart
+from fabrictune.reports.whatif import VARIANTS, whatif_charts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,6 +80,39 @@ def sweep(record: RunRecord) -> "Figure":
     return figure
 
 
+def whatif(record: RunRecord) -> "Figure":
+    """Return the step with its interval over each thing of a network whose values have an order.
+
+    Raises RecordError.
+    """
+    ((run, variants),) = _tables(record, (), VARIANTS, "variants of a network")
+    charts = whatif_charts(run.label, variants)
+    if not charts:
+        raise RecordError(Mistake(where=run.label, found="no variants whose values have an order"))
+    figure, axes = rendering.new_figure(len(charts))
+    for each, chart in zip(axes, charts, strict=True):
+        rendering.draw_lines(each, chart)
+        each.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
+    return figure
+
+
+def survival(record: RunRecord) -> "Figure":
+    """Return the effective time of a planned job over the work between two saves, with its interval.
+
+    Raises RecordError.
+    """
+    ((run, intervals),) = _tables(record, (), INTERVALS, "intervals between saves")
+    return _line_figure(interval_chart(run.label, intervals))
+
+
+def effective_time(record: RunRecord) -> "Figure":
+    """Return a job's time by part over the job, with its effective time. Raises RecordError."""
+    ((run, windows),) = _tables(record, (), WINDOWS, "windows of a job's time")
+    figure, (axes,) = rendering.new_figure()
+    rendering.draw_stack(axes, time_chart(run.label, windows))
+    return figure
+
+
 def training_loss(records: Records, labels: Sequence[str] = ()) -> "Figure":
     """Return the loss over training steps, one curve a record. Raises RecordError."""
     tables = _tables(records, labels, TRAINING, "training steps")
@@ -96,6 +133,12 @@ def bus_bandwidth(records: Records, labels: Sequence[str] = ()) -> "Figure":
         rendering.draw_lines(each, chart)
         each.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
     return figure
+
+
+def fit_errors(record: RunRecord) -> "Figure":
+    """Return the error of a fitted model over size, one curve a series. Raises RecordError."""
+    ((run, times),) = _tables(record, (), TIMES, "fitted times")
+    return _line_figure(error_chart(run.label, times))
 
 
 def startup(record: RunRecord, cost: str = "wall_ns") -> "Figure":

@@ -16,7 +16,7 @@ from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.output_files import replaced_file
 from fabrictune.reports.axes import PlotAxis, axis_of
-from fabrictune.reports.charts import LineChart, PointChart, Scale
+from fabrictune.reports.charts import LineChart, PointChart, Scale, StackChart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,7 @@ ROW_INCHES = 2.4
 FONT_POINTS = 8
 DOTS_PER_INCH = 300
 LINE_STYLES = ("-", "--", "-.", ":")
+STACK_COLOURS = ("C2", "C3", "C8", "C1", "C4", "C0", "C7")
 NUM_TICKS = 5  # about, of a linear scale
 MAX_KEY = 6  # curves named in a key within the plot; the key of more stands below it
 # Dates and versions are left out of the file, so that the same figure is the same file.
@@ -89,6 +90,28 @@ def draw_points(axes: "Axes", chart: PointChart) -> None:
         )
     for x, y, numbers in zip(x_3P[0].tolist(), y_3P[0].tolist(), chart.numbers, strict=True):
         axes.annotate(numbers, (x, y), xytext=(4, -2), textcoords="offset points", fontsize=FONT_POINTS - 2)
+
+
+def draw_stack(axes: "Axes", chart: StackChart) -> None:
+    """Draw stacked bars with the lines over them, and a key of both below."""
+    from matplotlib.figure import Figure
+
+    across, up = _set_scales(axes, chart.across, chart.up)
+    ends = np.array(chart.ends) / across.per_unit
+    begins = np.concatenate([[chart.across.low / across.per_unit], ends[:-1]])
+    base = np.zeros(len(ends))
+    for index, (name, shares) in enumerate(chart.shares.items()):
+        heights = np.array(shares) / up.per_unit
+        axes.bar(begins, heights, ends - begins, base, align="edge", color=STACK_COLOURS[index], label=name)
+        base += heights
+    for index, (name, points) in enumerate(chart.lines.items()):
+        x, y = np.array(points, np.float64).reshape(-1, 2).T
+        axes.plot(x / across.per_unit, y / up.per_unit, LINE_STYLES[index], color="k", linewidth=0.8, label=name)
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure), "axes of new_figure"
+    names = len(chart.shares) + len(chart.lines)
+    figure.set_figheight(figure.get_figheight() + KEY_ROW_INCHES * names)
+    axes.legend(fontsize=FONT_POINTS - 2, loc="upper center", bbox_to_anchor=(0.5, -0.25), frameon=False)
 
 
 def draw_number_key(axes: "Axes", chart: PointChart) -> None:

@@ -22,6 +22,7 @@ from fabrictune.foundation.metrics.transfers import makespan_ps
 from fabrictune.foundation.progress import Progress, stage
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.settings.binding import Chosen
+from fabrictune.netsim.config.fluid import FluidConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.scenario.laws import NO_LAW
 from fabrictune.scenario.schema import Scenario
@@ -39,15 +40,14 @@ Times = Mapping[str, float]  # picoseconds by job; nan where one never ends
 
 def predicted_times(scenario: Scenario) -> Times:
     """Return the time of each part of the traffic, and of all, at max-min fair rates; raises InputError."""
-    config = scenario.packet_config()
-    at_shares = PacketConfig(
-        skip="fluid",
+    config = scenario.wire_config()
+    at_shares = FluidConfig(
         ack_every_packets=FEW_ACKNOWLEDGEMENTS,
         mtu_bytes=config.mtu_bytes,
         time_limit_ns=config.time_limit_ns,
         nvlink_rate_bps=config.nvlink_rate_bps,
     )
-    return _times(_of_traffic(replace(scenario, law=NO_LAW, engine=Chosen(name="packet", spec=at_shares))))
+    return _times(_of_traffic(replace(scenario, law=NO_LAW, engine=Chosen(name="fluid", spec=at_shares))))
 
 
 def simulated_times(scenario: Scenario, *, progress: Progress | None = None) -> Times:

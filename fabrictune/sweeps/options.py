@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.files import load_scenario
+from fabrictune.sweeps.axes import SweepAxis
 from fabrictune.sweeps.schema import Sweep, load_sweep
 
 SEPARATOR = ";"  # between the values of one key
@@ -58,6 +60,15 @@ class _CommandLine:
     def line(self, *_keys: Key) -> int:
         """Return the one line there is."""
         return 1
+
+
+def axis_of(text: str) -> SweepAxis:
+    """Return the axis that a text `KEY=VALUE;VALUE` of a command line describes; raises InputError."""
+    entry = _axis(text)
+    try:
+        return SweepAxis(key=entry["key"], values=tuple(entry["values"]))
+    except InputError as error:
+        raise InputError(*(replace(mistake, where=f"--vary {text}") for mistake in error.mistakes)) from None
 
 
 def _axis(text: str) -> dict[str, Any]:

@@ -84,6 +84,17 @@ class PointMaker:
     def check(self, values: AxisValues) -> Point:
         """Return the point; raises InputError, with the nearest guess for a key that does not exist."""
         varied = {axis.key: value for axis, value in zip(self._sweep.vary, values, strict=True)}
+        return self._point(values, varied)
+
+    def make_changed(self, changes: Mapping[str, Any]) -> Point:
+        """Return the point with these keys set and all others as they are; one that the scenario refuses says why."""
+        values = tuple(changes.items())
+        try:
+            return self._point(values, changes)
+        except InputError as error:
+            return Point(values=values, tasks=(), refusal=str(error))
+
+    def _point(self, values: AxisValues, varied: Mapping[str, Any]) -> Point:
         origin = str(self._sweep.document.path) if self._sweep.document else "sweep"
         changes = {**self._sweep.change, **varied}
         scenario = override(self._scenario, changes, origin=origin)

@@ -60,6 +60,16 @@ def run_sweep(
     )
 
 
+def run_points(
+    points: Sequence[Point], folder: SweepFolder, executor: Executor, *, progress: Progress | None = None
+) -> list[Measured]:
+    """Return the results of points wherever they lie, running only what the folder has not, as `run_sweep` does."""
+    runs = _Runs(folder, executor, max(1, sum(len(point.tasks) for point in points)), progress)
+    measured = _measure(points, runs)
+    _refuse_if_all_failed(list(measured.values()))
+    return [measured[key_of_values(point.values)] for point in points]
+
+
 class _Runs:
     """The runs of a sweep: those that are there, and those that have to be done."""
 

@@ -3,7 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from fabrictune.foundation.finding_rules import collectives, counters, fabric, nccl, paths, rdma, simulation
+from fabrictune.foundation.finding_rules import (
+    calibration,
+    collectives,
+    counters,
+    fabric,
+    nccl,
+    paths,
+    rdma,
+    simulation,
+    survival,
+)
 from fabrictune.foundation.finding_rules.schema import Rule
 
 SUBJECTS: Mapping[str, Sequence[Rule]] = {
@@ -15,6 +25,8 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Sweeps": simulation.SWEEPS,
     "Measured collectives": collectives.BENCHMARKS,
     "Jobs and validation": collectives.JOBS,
+    "Calibrations": calibration.FITS,
+    "Effective training time": survival.EFFECTIVE_TIME,
     "RDMA and timers": rdma.TIMERS,
     "Counters of NICs": counters.NIC_COUNTERS,
     "Jobs in logs of NCCL": nccl.JOBS,

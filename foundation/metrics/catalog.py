@@ -48,9 +48,15 @@ class Metric:
 
     def interval(self, record: RunRecord) -> tuple[float, float] | None:
         """Return its least and largest value in a record of estimates; None where their distance is unknown."""
-        if not (self.follows_makespan and record.tables.get("transfers", {}).keys() >= set(transfers.FINISH_BOUNDS)):
+        if not self.follows_makespan or "transfers" not in record.tables:
             return None
-        low, high = sorted(self.measure(transfers.with_finish(record, column)) for column in transfers.FINISH_BOUNDS)
+        if record.tables["transfers"].keys() >= set(transfers.FINISH_BOUNDS):
+            bounds = [transfers.with_finish(record, column) for column in transfers.FINISH_BOUNDS]
+        else:
+            bounds = [transfers.with_makespan(record, factor) for factor in transfers.makespan_factors(record)]
+        if not bounds:
+            return None
+        low, high = sorted(map(self.measure, bounds))
         return low, high
 
     def show(self, value: float) -> str:

@@ -25,16 +25,17 @@ from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 OF_PARTS = ("transfers", "replayed_steps", "exposed_communication")  # tables with a part's rows
 MOST_SORTED = 2**21  # flows at a time
+FLUID_ENGINE = "the fluid engine"
 FINISH_BOUNDS = ("finish_low_ps", "finish_high_ps")  # columns of runs with estimates
 
 
 def estimator(record: RunRecord) -> str | None:
-    """Return what took traffic at its mean rates in the record's run: `bounded skip`, `fluid skip` or None."""
+    """Return what took traffic at its mean rates: `bounded skip`, `fluid skip`, `the fluid engine` or None."""
     skip = record.run.get("skip")
     if not isinstance(skip, Mapping):
         return None
     if isinstance(skip.get("fluid"), Mapping):
-        return "fluid skip"
+        return FLUID_ENGINE if record.run.get("engine") == "fluid" else "fluid skip"
     bounded = skip.get("bounded")
     return "bounded skip" if isinstance(bounded, Mapping) and bounded.get("spans") else None
 
@@ -44,6 +45,23 @@ def with_finish(record: RunRecord, column: str) -> RunRecord:
     table = record.tables["transfers"]
     times = {name: table[name] for name in ("qp", "bytes", "ready_ps")}
     return replace(record, tables={"transfers": {**times, "finish_ps": table[column]}})
+
+
+def makespan_factors(record: RunRecord) -> tuple[float, ...]:
+    """Return between which multiples of its makespan a run without bounds of each transfer lies; () if unknown."""
+    skip = record.run.get("skip")
+    fluid = skip.get("fluid") if isinstance(skip, Mapping) else None
+    return tuple(fluid.get("makespan_factors", ())) if isinstance(fluid, Mapping) else ()
+
+
+def with_makespan(record: RunRecord, factor: float) -> RunRecord:
+    """Return the record with its transfers' times alone, each finished at a multiple of its time since the first."""
+    table = record.tables["transfers"]
+    times = {name: table[name] for name in ("qp", "bytes", "ready_ps")}
+    finish_ps_T = table["finish_ps"]
+    first_ps = times["ready_ps"].min() if len(finish_ps_T) else 0
+    finish_ps_T = np.where(finish_ps_T < 0, -1, first_ps + np.rint((finish_ps_T - first_ps) * factor).astype(np.int64))
+    return replace(record, tables={"transfers": {**times, "finish_ps": finish_ps_T}})
 
 
 def is_flow(transfers: Columns) -> BoolArray:
@@ -180,4 +198,12 @@ def of_part(record: RunRecord, part: str) -> RunRecord:
             columns = record.tables[table]
             rows = np.flatnonzero(columns.get("part", np.array([""], object)) == part)
             tables[table] = {name: column[rows] for name, column in columns.items()}
-    return replace(record, tables=tables)
+    return replace(record, tables=tables, run=_without_makespan_factors(record))
+
+
+def _without_makespan_factors(record: RunRecord) -> Mapping[str, Any]:
+    """Return a record's run without the factors of its makespan, which is not that of a part."""
+    if not makespan_factors(record):
+        return record.run
+    skip = record.run["skip"]
+    return {**record.run, "skip": {**skip, "fluid": {**skip["fluid"], "makespan_factors": []}}}

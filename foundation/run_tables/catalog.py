@@ -4,7 +4,17 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from fabrictune.foundation.run_tables import collectives, comparison, ecmp, rdma, replay, simulation, training
+from fabrictune.foundation.run_tables import (
+    calibration,
+    collectives,
+    comparison,
+    ecmp,
+    rdma,
+    replay,
+    simulation,
+    survival,
+    training,
+)
 from fabrictune.foundation.run_tables.schema import TableSchema
 
 SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
@@ -13,7 +23,9 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "ECMP and paths": ecmp.TABLES,
     "Sweeps and comparison": comparison.TABLES,
     "Collectives": collectives.TABLES,
+    "Calibrations": calibration.TABLES,
     "Training": training.TABLES,
+    "Effective training time": survival.TABLES,
     "RDMA": rdma.TABLES,
 }
 TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}

@@ -114,6 +114,45 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="step_causes",
+        row="a cause of time on the critical path of the predicted step, at one place",
+        kinds=("validate predict",),
+        columns=(
+            _PLACE,
+            text_column(
+                "cause",
+                "`products`, `attention`, `memory`, `launches`, `optimizer`, `work beside collectives`, an axis whose "
+                "requests are waited for, or `synchronisation`",
+            ),
+            integer_column("duration_ps", "its time; all of them are the step without slow hosts"),
+        ),
+    ),
+    TableSchema(
+        name="step_values",
+        row="a value of the hardware profile",
+        kinds=("validate predict",),
+        columns=(
+            text_column("key", "its key"),
+            number_column(
+                "elasticity_fraction", "relative change of the step for a value twice as large, to first order"
+            ),
+            number_column("uncertainty_fraction", "of the value, half of a 90 % interval"),
+            text_column("source", "where it is from"),
+        ),
+    ),
+    TableSchema(
+        name="step_changes",
+        row="a change of the recipe or the hardware",
+        kinds=("validate predict",),
+        columns=(
+            text_column("change", "a value of the profile a tenth better, or a key of the recipe"),
+            integer_column("step_ps", "the step with it"),
+            number_column("gain_fraction", "share of the step that it saves; negative where it costs"),
+            number_column("gain_fraction_low", "lower end of the 90 % interval of the gain"),
+            number_column("gain_fraction_high", "upper end of the 90 % interval of the gain"),
+        ),
+    ),
+    TableSchema(
         name="schedules",
         row="a pipeline schedule that the degrees allow",
         kinds=("train plan",),
@@ -135,7 +174,7 @@ TABLES = (
                 "`forward`, `backward`, `weights` (their gradients' own passes), `optimizer` or `rest`",
             ),
             text_column("operation", "torch's name of the operation"),
-            text_column("bound", "what its time comes from: `products` or `memory`"),
+            text_column("bound", "what its time comes from: `products`, `attention`, `memory` or `launch`"),
             integer_column("num_calls", "calls in a step", unit="calls"),
             integer_column("flops", "floating-point operations", unit="operations"),
             integer_column("bytes", "bytes read from and written to the GPU's memory"),

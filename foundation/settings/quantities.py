@@ -3,6 +3,8 @@
 | suffix of the field  | value in the file                     |
 |----------------------|---------------------------------------|
 | `_bps`               | rate: `400 Gbps`                      |
+| `_bytes_per_s`       | memory rate: `2039 GB/s`              |
+| `_flops_per_s`       | rate of operations: `312 TFLOP/s`     |
 | `_bytes`             | size: `9 MB`, `9 MiB`                 |
 | `_ns`, `_ps`         | duration: `5 us`                      |
 | `_mm`                | length: `40 m`                        |
@@ -16,14 +18,24 @@ from dataclasses import dataclass
 
 from fabrictune.foundation.errors import Mistake, UnitError
 from fabrictune.foundation.units import (
+    BYTE_RATE_UNITS,
+    BYTE_UNITS,
+    DURATION_UNITS,
+    FLOP_RATE_UNITS,
+    RATE_UNITS,
     format_bytes,
+    format_bytes_per_s,
     format_duration,
+    format_flops_per_s,
     format_rate,
     parse_bytes,
+    parse_bytes_per_s,
     parse_duration_ps,
+    parse_flops_per_s,
     parse_fraction,
     parse_length_mm,
     parse_rate_bps,
+    write_exactly,
 )
 
 MAX_DIGITS = 19  # of a count
@@ -78,11 +90,20 @@ COUNT = Quantity(what="whole number", parse=_parse_count, show=lambda count: f"{
 
 BY_SUFFIX: Mapping[str, Quantity] = {
     "_bps": RATE,
+    "_bytes_per_s": Quantity(what="memory rate", parse=parse_bytes_per_s, show=format_bytes_per_s),
+    "_flops_per_s": Quantity(what="rate of operations", parse=parse_flops_per_s, show=format_flops_per_s),
     "_bytes": SIZE,
     "_ns": Quantity(what="duration", parse=_parse_duration_ns, show=lambda value: format_duration(value * 1000)),
     "_ps": DURATION,
     "_mm": Quantity(what="length", parse=parse_length_mm, show=lambda value: f"{value / 1000:g} m"),
     "_fraction": Quantity(what="share of one", parse=parse_fraction, show=_show_plainly),
+}
+_UNITS = {
+    "_bps": RATE_UNITS,
+    "_bytes_per_s": BYTE_RATE_UNITS,
+    "_flops_per_s": FLOP_RATE_UNITS,
+    "_bytes": BYTE_UNITS,
+    "_ps": DURATION_UNITS,
 }
 _SUFFIXES = (*BY_SUFFIX, "_packets")
 
@@ -113,3 +134,15 @@ def format_setting(field_name: str, value: float) -> str:
     """Return a field's number for people, as a file would write it."""
     quantity = quantity_of(field_name)
     return quantity.show(value) if quantity else _show_plainly(value)
+
+
+def unit_of(field_name: str) -> str:
+    """Return the unit of a field's number, "" for one without."""
+    suffix = next((suffix for suffix in BY_SUFFIX if field_name.endswith(suffix)), "")
+    return suffix.removeprefix("_").replace("_per_s", "/s")
+
+
+def setting_value(field_name: str, value: object) -> object:
+    """Return a field's value as a file has it: a quantity as text without rounding, any other value as it is."""
+    units = next((units for suffix, units in _UNITS.items() if field_name.endswith(suffix)), None)
+    return value if units is None or not isinstance(value, int | float) else write_exactly(value, units)

@@ -83,6 +83,7 @@ TOPOLOGIES: dict[str, Callable[[int], str]] = {
     "big.appl_db.json": texts.sonic_dump,
 }
 
+SURVIVE = ("train", "survive", "--failures", FILE, "--gpus", "64", "--runs", "0", "--out", OUT, "--fail-on", "never")
 OBSERVATIONS: dict[str, tuple[Write, str]] = {  # and how the scenario goes on behind the file
     "big.pcap": (_bytes(binaries.pcap), "]"),
     "big.pcapng": (_bytes(binaries.pcapng), "]"),
@@ -153,6 +154,14 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             words=("sim", "sweep", FILE, "--out", OUT),
         ),
         Reading(name="recipe", file="big.yaml", write=_text(texts.recipe), words=("train", "plan", FILE, "--out", OUT)),
+        Reading(name="failures", file="big.csv", write=_text(texts.failures_csv), words=SURVIVE),
+        Reading(name="failures in YAML", file="big.yaml", write=_text(texts.failures_yaml), words=SURVIVE),
+        Reading(
+            name="hardware profile",
+            file="big.yaml",
+            write=_text(texts.hardware_profile),
+            words=("hardware", "show", FILE),
+        ),
         Reading(
             name="site rules",
             file="rules.yaml",
@@ -165,6 +174,12 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
         ),
         Reading(
             name="perftest", file="big.txt", write=_text(texts.perftest), words=("rdma", "import", FILE, "--out", OUT)
+        ),
+        Reading(
+            name="perftest, fitted",
+            file="big.txt",
+            write=_text(texts.perftest),
+            words=("validate", "fit", FILE, "--out", f"{OUT}.yaml", "--record", OUT),
         ),
         Reading(
             name="connection matrix",

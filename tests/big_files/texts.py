@@ -422,12 +422,32 @@ def ns3_flows(count: int) -> str:
 
 
 def perftest(count: int) -> str:
+    """Return rows of messages that take 2 us, and 1 us for each 12 kB."""
     head = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
-    return head + "".join(f" {n % 2**23 + 1}      5000     22817.06      22816.86     0.022817\n" for n in range(count))
+    sizes = [n % 2**23 + 1 for n in range(count)]
+    times_us = [2 + size / 12000 for size in sizes]
+    return head + "".join(
+        f" {size}      5000     {size / time_us:.6f}      {size / time_us:.6f}     {1 / time_us:.6f}\n"
+        for size, time_us in zip(sizes, times_us, strict=True)
+    )
 
 
 def recipe(count: int) -> str:
     return f"{remarks(count)}{(resources.files('fabrictune.trainer_probe') / 'recipes' / 'tiny.yaml').read_text()}"
+
+
+def failures_csv(count: int) -> str:
+    rows = (f"cause {row},{row},1000,,node" for row in range(count))
+    return "\n".join(["cause,count,node_days,job_days,loses", *rows, ""])
+
+
+def failures_yaml(count: int) -> str:
+    rows = (f"  - {{cause: c{row}, count: {row}}}" for row in range(count))
+    return "\n".join(["node_days: 1000", "causes:", *rows, ""])
+
+
+def hardware_profile(count: int) -> str:
+    return f"{remarks(count)}{(resources.files('fabrictune.hardware') / 'profiles' / 'a100.yaml').read_text()}"
 
 
 def timer_profile(count: int) -> str:

@@ -22,7 +22,7 @@ def test_a_training_run_is_replayed_and_a_cluster_planned(session: Session) -> N
     assert re.split(r" {2,}", headings.strip()) == list(columns)
     assert len(steps) == 2, "the last two steps are traced"
     assert mean.startswith("  mean ")
-    assert re.search(r"^critical path \d.*: work \d+ %, dp ", screen, re.M)
+    assert re.search(r"^critical path \d.*: .*\bwork \d+ %", screen, re.M)  # the axes' shares are this machine's
     assert "assumed: law none" in screen
     assert "record: runs/tiny-on-f" in screen
 

@@ -16,6 +16,8 @@ PERFTEST = tuple(
     ROOT / "tests" / "golden" / "perftest" / name for name in ("read_lat.txt", "bidirectional.txt", "write_bw.json")
 )
 LOADS = (ROOT / "tests" / "golden" / "experts" / "loads.csv",)
+FAILURES = tuple(ROOT / "tests" / "golden" / "failures" / name for name in ("ours.csv", "ours.yaml"))
+SURVIVE = ("--gpus", "64", "--runs", "0", "--out")
 PLACEMENTS = ROOT / "tests" / "golden" / "placement"
 HOST_FILES = ("four-ranks.hosts", "slots.hosts", "ranks.rankfile", "placement.csv")
 FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
@@ -125,7 +127,9 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
     flows = (*FLOWS, *real("sim/incast.cm", "sim/hpcc_flow.txt"))
     out = ("--out", f"{OUT}.parquet")
     lab = str(GOLDEN / "lab.fabric.json")
+    profiles = sorted((ROOT / "hardware" / "profiles").glob("*.yaml"))
     doors = [
+        Door(name="hardware show", words=["hardware", "show", FILE, "--json"], files=profiles),
         Door(name="topo show", words=["topo", "show", FILE], files=fabrics),
         Door(name="topo validate", words=["topo", "validate", FILE, "--json"], files=fabrics),
         Door(name="topo import", words=["topo", "import", FILE, "--out", f"{OUT}.json"], files=fabrics),
@@ -169,11 +173,25 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             files=[PLACEMENTS / "source_ports.csv"],
             scenario=PORTED,
         ),
+        Door(
+            name="validate fit",
+            words=["validate", "fit", FILE, "--out", f"{OUT}.yaml", "--record", OUT],
+            files=(*measurements, *perftest),
+        ),
+        Door(
+            name="validate fit, counters",
+            words=[
+                *("validate", "fit", str(inputs.measurements[0]), "--counters", str(COUNTERS[0]), FILE),
+                *("--out", f"{OUT}.yaml", "--record", OUT),
+            ],
+            files=counters,
+        ),
         Door(name="rdma import", words=["rdma", "import", FILE, "--out", OUT], files=perftest),
         Door(name="rdma counters", words=["rdma", "counters", FILE, "--out", OUT], files=counters),
         Door(
             name="rdma counters, two", words=["rdma", "counters", str(COUNTERS[0]), FILE, "--out", OUT], files=counters
         ),
+        Door(name="train survive", words=["train", "survive", "--failures", FILE, *SURVIVE, OUT], files=FAILURES),
         Door(name="law import", words=["law", "import", FILE], files=(samples.nic,)),
         Door(
             name="rules",

@@ -44,6 +44,25 @@ def _with_figure(inputs: Inputs, variant: int) -> list[str]:
     return [str(inputs.jobs[variant]), *axes, *objectives, "--out", str(inputs.sweep.with_name(f"swept{variant}"))]
 
 
+def _with_plot(inputs: Inputs, variant: int) -> list[str]:
+    """Return a question about networks whose runs stay elsewhere, so that mostly its figure is written."""
+    axis = ("--vary", "engine.mtu=1 KB;4 KB", "--seeds", "1")
+    return [str(inputs.jobs[variant]), *axis, "--out", str(inputs.sweep.with_name(f"asked{variant}"))]
+
+
+def _fit(inputs: Inputs, variant: int) -> list[str]:
+    return [str(inputs.measurements[variant]), *QUIET]
+
+
+def _with_records(inputs: Inputs, variant: int) -> list[str]:
+    """Return a fit whose record stays elsewhere, so that its profile is looked at."""
+    return [*_fit(inputs, variant), "--record", str(inputs.sweep.with_name(f"fit{variant}"))]
+
+
+def _with_profiles(inputs: Inputs, variant: int) -> list[str]:
+    return [*_fit(inputs, variant), "--out", str(inputs.sweep.with_name(f"fit{variant}.yaml"))]
+
+
 def _lacks_network() -> str:
     return "" if os.geteuid() == 0 and shutil.which("ip") else "network namespaces need root and iproute2"
 
@@ -59,10 +78,11 @@ ALONE = (  # a network of its own, in which no target answers
     'ip link set end0 up && exec "$@"',
     "sh",
 )
+FAILURES = ("--failures", "llama3", "--runs", "2")
 PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
 READS = (  # options with a file to read
-    *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file"),
-    *("--topology", "--trace", "--fabric", "--then-simulate"),
+    *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key"),
+    *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner"),
 )
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
@@ -70,6 +90,9 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "rdma bw": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma lat": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma matrix": "needs RDMA devices on several hosts",
+    "train operate --run": "a job's folder is resumed: tests/trainer_probe/operation kills its processes",
+    "train executor --folder": "it serves a driver: tests/trainer_probe/operation kills it",
+    "train checkpoint export": "needs a training's checkpoint; it writes as `train run --export` does",
 }
 WRITINGS = (
     Writing(name="topo build", words=lambda _, v: ["fat_tree", f"radix={(4, 6)[v]}"], out="fabric.json"),
@@ -88,6 +111,13 @@ WRITINGS = (
     Writing(name="ecmp plan", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
     Writing(name="sim run", words=lambda i, v: [str(i.jobs[v])]),
     Writing(name="sim sweep", words=lambda i, _: [str(i.sweep)], is_sweep=True, last="result"),
+    Writing(
+        name="validate whatif",
+        words=lambda i, _: [str(i.jobs[0]), "--vary", "engine.mtu=1 KB;4 KB", "--seeds", "1"],
+        is_sweep=True,
+        last="result",
+    ),
+    Writing(name="validate whatif --plot", words=_with_plot, out="steps.svg"),
     Writing(name="sim sweep --plot", words=_with_figure, out="front.svg"),
     Writing(name="demo", words=lambda *_: ["--quiet"], last="contiguous"),
     Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
@@ -96,10 +126,29 @@ WRITINGS = (
     Writing(name="coll import", words=lambda i, v: [str(i.measurements[v])]),
     Writing(name="coll compare", words=lambda i, v: [str(i.measurements[v])]),
     Writing(name="coll model", words=lambda i, v: [str(i.jobs[v]), "all_reduce", "-e", "1 MiB"]),
+    Writing(name="validate fit", words=_with_records, out="profile.yaml"),
+    Writing(name="validate fit --record", words=_with_profiles),
+    Writing(
+        name="validate fit --plot",
+        words=lambda i, v: [*_with_records(i, v), "--out", str(i.sweep.with_name(f"plotted{v}.yaml"))],
+        out="errors.svg",
+    ),
     Writing(name="rdma import", words=lambda _, v: [str(PERFTEST[v])]),
     Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
     Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
     Writing(name="report build", words=lambda i, v: [str(i.records[v])], out="report.html"),
+    Writing(name="train survive", words=lambda _, v: [*FAILURES, "--gpus", f"{(64, 128)[v]}", *QUIET]),
+    Writing(
+        name="train survive --plot",
+        words=lambda i, v: [*FAILURES, "--gpus", "64", "--out", str(i.sweep.with_name(f"survive{v}")), *QUIET],
+        out="intervals.svg",
+    ),
+    Writing(name="train effective", words=lambda i, v: [str(i.journals[v]), *QUIET]),
+    Writing(
+        name="train effective --plot",
+        words=lambda i, v: [str(i.journals[v]), "--out", str(i.sweep.with_name(f"effective{v}")), *QUIET],
+        out="time.svg",
+    ),
     Writing(name="train plan", words=lambda _, v: ["tiny", "--set", f"degrees.layout.dp={(2, 4)[v]}"]),
     Writing(
         name="train run",
@@ -119,6 +168,10 @@ WRITINGS = (
         name="train ablate",
         words=lambda _, v: ["tiny", "--rounds", "1", "--steps", "1", "--set", f"seed={v}"],
         starts_processes=True,
+    ),
+    Writing(
+        name="validate predict",
+        words=lambda _, v: ["tiny", "--set", f"degrees.layout.dp={(2, 4)[v]}", *QUIET],
     ),
     Writing(name="validate local", words=lambda _, v: ["--steps", f"{1 + v}"], starts_processes=True),
     Writing(

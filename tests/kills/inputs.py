@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fabrictune.cli.main import run
+from fabrictune.trainer_probe.operation.journal import open_journal
 
 JOB = """name: job{variant}
 fabric: {{builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 2, tiers: 2}}
@@ -43,6 +45,11 @@ WORKLOAD = """HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 
 attention_column\t-1\t1000\tALLGATHER\t{num_bytes}\t1000\tREDUCESCATTER\t4096\t1000\tNONE\t0\t100
 attention_row\t-1\t1000\tREDUCESCATTER\t4096\t1000\tALLGATHER\t{num_bytes}\t1000\tNONE\t0\t100
 """
+JOB_EVENTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("generation started", {"generation": 0, "first_step": 0}),
+    ("training", {"generation": 0, "step": 0, "restore_s": 0.0}),
+    *(("step", {"generation": 0, "step": step, "elapsed_ns": 10**9}) for step in range(20)),
+)
 MEASURED = """# nccl-tests version 2.13.6
 # Collective test starting: all_reduce_perf
 # nThread 1 nGpus 1 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 1 iters: 20 validation: 1
@@ -71,6 +78,7 @@ class Inputs:
     workloads: tuple[Path, Path]
     measurements: tuple[Path, Path]
     records: tuple[Path, Path]
+    journals: tuple[Path, Path]
     sweep: Path
 
 
@@ -91,9 +99,15 @@ def make_inputs(folder: Path) -> Inputs:
         workloads=pair("workload{}.txt", *(WORKLOAD.format(num_bytes=8192 << v) for v in (0, 1))),
         measurements=pair("measured{}.txt", *(MEASURED.format(a=a, b=b, c=c, d=d) for a, b, c, d in TIMES)),
         records=(folder / "record0", folder / "record1"),
+        journals=(folder / "job0", folder / "job1"),
         sweep=folder / "sweep.yaml",
     )
     inputs.sweep.write_text(SWEEP)
     for job, record in zip(inputs.jobs, inputs.records, strict=True):
         assert run(["sim", "run", str(job), "--out", str(record), "--quiet", "--fail-on", "never"]) == 0
+    for variant, place in enumerate(inputs.journals):
+        journal = open_journal(str(place))
+        for kind, values in JOB_EVENTS:
+            journal.append(kind, values, elapsed_s=float(values.get("step", 0) * (1 + variant)))
+        journal.close()
     return inputs

@@ -46,6 +46,7 @@ AREAS = (
         tests=("tests/collectives/*.py",),
     ),
     Area(name="collisions", sources=("topology/ecmp/*.py",), tests=("tests/topology/ecmp",)),
+    Area(name="hardware", sources=("hardware/*.py",), tests=("tests/hardware",), left_out=("hardware/nccl.py",)),
     Area(name="ledger", sources=("trainer_probe/ledger.py",), tests=("tests/trainer_probe/test_ledger.py",)),
 )
 

@@ -16,8 +16,8 @@ from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.trainer_probe.ablation.steps import ablation_steps
 from fabrictune.trainer_probe.ablation.trials import TrialStep
-from fabrictune.trainer_probe.driver.outcome import training_table
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.outcome import training_table
 
 
 def make_record(recipe: Recipe, trial_steps: Sequence[TrialStep], *, num_rounds: int, started: float) -> RunRecord:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fabrictune.trainer_probe.driver.input_pipeline import Machine
-from fabrictune.trainer_probe.driver.local import run_locally
-from fabrictune.trainer_probe.driver.progress import Channel, Monitor, StepReport
 from fabrictune.trainer_probe.launcher.processes import Arrays
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.training.input_pipeline import Machine
+from fabrictune.trainer_probe.training.local import run_locally
+from fabrictune.trainer_probe.training.progress import Channel, Monitor, StepReport
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
@@ -67,8 +67,8 @@ def _run_rank(
 ) -> Arrays:
     """Run all trials in a rank's own process."""
     from fabrictune.trainer_probe.comm import Comm
-    from fabrictune.trainer_probe.driver.hardware import device_of
-    from fabrictune.trainer_probe.driver.loop import train
+    from fabrictune.trainer_probe.training.hardware import device_of
+    from fabrictune.trainer_probe.training.loop import train
 
     for number in range(num_rounds):
         for place, (name, recipe) in enumerate(recipes.items()):

@@ -58,7 +58,7 @@ _PRELOADED = [
     "__main__",
     "torch.distributed",
     "fabrictune.collectives.startup.process_groups",
-    "fabrictune.trainer_probe.driver.loop",
+    "fabrictune.trainer_probe.training.loop",
 ]
 
 

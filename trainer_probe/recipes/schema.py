@@ -29,7 +29,7 @@ MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
 MAX_STEP = 2**30
 
-Overlap = Literal["none", "tp", "cp", "pp", "dp", "ep", "all"]
+Overlap = Literal["none", "tp", "cp", "pp", "dp", "ep", "tp+pp", "tp+dp", "pp+dp", "all"]
 Loading = Literal["machine", "worker"]
 Precision = Literal["float64", "float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]

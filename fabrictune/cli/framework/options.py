@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fabrictune.cli.framework.rules import rules_option
 from fabrictune.foundation.units import parse_bytes, parse_duration_ps
+
+if TYPE_CHECKING:
+    from fabrictune.hardware.profile import HardwareProfile
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 ALL_FINDINGS = "fabrictune.all_findings"  # in the context's meta: whether --all-findings was given
@@ -90,6 +93,31 @@ def time_limit_option(default_s: float, meaning: str) -> Callable[[Command], Com
         show_default=True,
         help=meaning,
     )
+
+
+def hardware_option(*aliases: str, default: str | None = "a100") -> Callable[[Command], Command]:
+    """Return the option `--hardware` of a command that takes a hardware profile; `aliases` are other names of it.
+
+    Without a default the command's argument may be None.
+    """
+    return click.option(
+        "--hardware",
+        *aliases,
+        "hardware",
+        metavar="NAME|FILE",
+        default=default,
+        show_default=default is not None,
+        callback=_read_hardware,
+        help="Hardware profile; `fabrictune hardware list` has the names.",
+    )
+
+
+def _read_hardware(context: click.Context, option: click.Parameter, text: str | None) -> "HardwareProfile | None":
+    if text is None:
+        return None
+    from fabrictune.hardware.files import find_profile
+
+    return find_profile(text, where=f"{context.command_path}: {option.opts[0]}")
 
 
 def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:

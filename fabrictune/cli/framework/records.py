@@ -27,7 +27,7 @@ def with_command(record: "RunRecord") -> "RunRecord":
     return replace(record, run={**record.run, "command": shlex.join(["fabrictune", *arguments])})
 
 
-def output_folder(out: Path, scenario: "Scenario | None" = None) -> Path:
+def output_folder(out: Path, scenario: "Scenario | None" = None, *, option: str = "--out") -> Path:
     """Return the folder of a command's record; raises RecordError, before the work, where none can be written there.
 
     A record that is there and will be replaced is a warning, unless it answers the very text of `scenario`: such an
@@ -40,7 +40,7 @@ def output_folder(out: Path, scenario: "Scenario | None" = None) -> Path:
     text = scenario.document.text if scenario and scenario.document else None
     if earlier is not None and (text is None or earlier != text):
         what = "another scenario or of other settings" if text is not None else "an earlier run"
-        note = f"{place}: the record of {what} there is replaced; --out DIR keeps both"
+        note = f"{place}: the record of {what} there is replaced; {option} DIR keeps both"
         warnings.warn(note, FabrictuneWarning, stacklevel=2)
     return place
 

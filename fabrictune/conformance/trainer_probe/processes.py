@@ -5,14 +5,14 @@ import math
 from fabrictune.foundation.cases import Case, exactly
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.trainer_probe.driver.local import train_locally
-from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe, SyntheticSource
+from fabrictune.trainer_probe.training.local import train_locally
+from fabrictune.trainer_probe.training.outcome import Outcome
 
 _MODEL = GptSpec(width=16, depth=2, num_heads=2, vocabulary=64, sequence=16)
 _LAYOUT = ParallelLayout(tp=2, dp=2)

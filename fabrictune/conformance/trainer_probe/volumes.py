@@ -12,6 +12,7 @@ from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.operation_costs import RooflineCosts
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 _MODEL = PRESETS["175B"]
@@ -68,7 +69,7 @@ def _ledger_bytes() -> float:
 
     rank = _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)
     recipe = Recipe(name="large", model=_MODEL, degrees=_LARGE, precision="bfloat16")
-    return float(plan_rank(recipe, rank, HardwareSpec()).trace.bytes_N.sum())
+    return float(plan_rank(recipe, rank, RooflineCosts(HardwareSpec())).trace.bytes_N.sum())
 
 
 def _one_gather() -> float:

@@ -10,6 +10,9 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import fabrictune as ft
+from fabrictune.foundation.errors import RecordError
+from fabrictune.validate.whatif_points import WhatIfPoint
+from fabrictune.validate.whatif_record import whatif_record
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 RUN = {
@@ -83,6 +86,31 @@ def test_what_cannot_be_drawn_or_written_says_why(record: ft.RunRecord, tmp_path
         ft.plot.save(figure, tmp_path / "figure.gif")
     with pytest.raises(ft.InputError, match="cannot be written"):
         ft.plot.save(figure, tmp_path / "nowhere" / "figure.png")
+
+
+def test_variants_of_a_network_are_drawn_where_they_have_an_order() -> None:
+    """Two rates in one plot with both ends of the interval; laws have no order, and the job as it is no value."""
+    rows = [("as it is", 0.0), ("NIC rate", 1e11), ("NIC rate", 2e11), ("law", 0.0)]
+    points = [
+        WhatIfPoint(
+            family=family,
+            value="",
+            amount=amount,
+            step_ps=3e9,
+            step_low_ps=2e9,
+            step_high_ps=4e9,
+            change_fraction=0.0,
+            change_low_fraction=0.0,
+            change_high_fraction=0.0,
+            is_base=False,
+        )
+        for family, amount in rows
+    ]
+    (axes,) = ft.plot.whatif(whatif_record({"name": "job"}, points, [], [], [])).axes
+    assert axes.get_title() == "job: step by NIC rate."
+    assert [line.get_label() for line in axes.lines] == ["step", "lower end", "upper end"]
+    with pytest.raises(RecordError, match="no variants whose values have an order"):
+        ft.plot.whatif(whatif_record({"name": "job"}, points[:1], [], [], []))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 
 from fabrictune.trainer_probe.ablation.record import make_record
 from fabrictune.trainer_probe.ablation.trials import TrialStep
-from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.training.progress import StepReport
 
 TINY = load_recipe(find_recipe("tiny"))
 

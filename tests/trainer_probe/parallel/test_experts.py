@@ -16,14 +16,14 @@ from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec, StrategyName
-from fabrictune.trainer_probe.driver.local import train_locally
-from fabrictune.trainer_probe.driver.outcome import training_table
-from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.recipes.schema import Recipe, SyntheticSource
+from fabrictune.trainer_probe.training.local import train_locally
+from fabrictune.trainer_probe.training.outcome import training_table
+from fabrictune.trainer_probe.training.progress import StepReport
 from tests.patience import patience
 
 pytest.importorskip("torch")
@@ -32,9 +32,6 @@ import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import device_of
-from fabrictune.trainer_probe.driver.input_pipeline import make_batches
-from fabrictune.trainer_probe.driver.training import Training
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.experts import RoutingSums, balance_loss, dispatch, route
 from fabrictune.trainer_probe.model.forward import MicroBatch
@@ -44,6 +41,9 @@ from fabrictune.trainer_probe.planning.dry_run import join_alone
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceTable
 from fabrictune.trainer_probe.state.train_state import TrainState, join
+from fabrictune.trainer_probe.training.hardware import device_of
+from fabrictune.trainer_probe.training.input_pipeline import make_batches
+from fabrictune.trainer_probe.training.training import Training
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from fabrictune.trainer_probe.model.spec import num_parameters
 from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.operation_costs import RooflineCosts
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 
 pytest.importorskip("torch")
@@ -41,7 +42,7 @@ def test_each_axis_moves_what_the_closed_form_says(name: str, place: int) -> Non
     recipe = load_recipe(find_recipe(name))
     place %= recipe.degrees.layout.pp
     rank = recipe.degrees.layout.rank(tp=recipe.degrees.layout.tp - 1, dp=70, pp=place)
-    trace = plan_rank(recipe, rank, HardwareSpec()).trace
+    trace = plan_rank(recipe, rank, RooflineCosts(HardwareSpec())).trace
     moved: Counter[tuple[str, Operation]] = Counter()
     for axis, operation, size in zip(trace.axis_N, trace.operation_N.tolist(), trace.bytes_N.tolist(), strict=True):
         moved[axis, Operation(operation)] += size
