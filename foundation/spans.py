@@ -1,7 +1,7 @@
 """Spans: what the ranks of a job did from when to when, as arrays.
 
-A span is a pass, a request, or other work of one rank. Times are nanoseconds since one origin of the job, by each rank's
-clock moved onto rank 0's; `clock_error_ns_R` bounds what is left between the two.
+A span is a pass, a request, or other work of one rank. Times are nanoseconds since one origin of the job, by each
+rank's clock moved onto rank 0's; `clock_error_ns_R` bounds what is left between the two.
 
 Shapes: N spans, R ranks.
 """
