@@ -1,8 +1,8 @@
 """The driver's process: connections, journal and backend around the control of a job.
 
-One loop takes messages from a queue and carries out the control's commands in order. Connections are read by a thread
-each, and nodes are ended by one each, so that a node that does not answer holds nothing up. Everything is recorded
-before it is done; a driver that is killed between the two finds it in the journal.
+One loop takes messages from a queue and carries out the control's commands in order. Connections are read by threads
+(`node_connections.py`), and nodes are ended by one each, so that a node that does not answer holds nothing up.
+Everything is recorded before it is done; a driver that is killed between the two finds it in the journal.
 """
 
 import queue
@@ -20,6 +20,7 @@ from fabrictune.trainer_probe.operation.events import Event
 from fabrictune.trainer_probe.operation.job_control import JobControl
 from fabrictune.trainer_probe.operation.journal import Journal
 from fabrictune.trainer_probe.operation.messages import Connection, Listener
+from fabrictune.trainer_probe.operation.node_connections import NodeConnections
 from fabrictune.trainer_probe.operation.tasks import JobTask
 
 TICK_S = 0.05  # between two looks without a message
@@ -75,7 +76,7 @@ class Driver:
 
     def run(self) -> Finish:
         """Carry out the job to its end; raises FabrictuneError where the journal cannot be written."""
-        threading.Thread(target=self._accept, name="connections", daemon=True).start()
+        connections = NodeConnections(self._listener, self._deliver)
         next_ping_s = 0.0
         try:
             while self._finish is None:
@@ -92,7 +93,7 @@ class Driver:
                         self._send(node, {"kind": "ping"})
             self._say_farewell()
         finally:
-            self._listener.close()
+            connections.close()
         return self._finish
 
     def record(self, kind: str, **values: Any) -> None:
@@ -102,6 +103,9 @@ class Driver:
     def stop(self) -> None:
         """Ask for the job's end after the step that runs; from any thread, and from a signal's handler."""
         self._inbox.put(_Stop())
+
+    def _deliver(self, connection: Connection, values: Mapping[str, Any] | None) -> None:
+        self._inbox.put(_Message(connection=connection, values=values))
 
     def _take(self) -> list[_Message | _NodeEnded | _Stop]:
         """Return what has come, after a wait for it."""
@@ -207,19 +211,3 @@ class Driver:
                     with suppress(KeyError, TypeError, ValueError):
                         self._on_values(message.connection, message.values)
         self._backend.close()
-
-    def _accept(self) -> None:
-        """Take connections until the listener is closed."""
-        while True:
-            try:
-                connection = self._listener.accept()
-            except (FabrictuneError, OSError):
-                return
-            threading.Thread(target=self._read, args=(connection,), name="node", daemon=True).start()
-
-    def _read(self, connection: Connection) -> None:
-        try:
-            while True:
-                self._inbox.put(_Message(connection=connection, values=connection.receive()))
-        except (FabrictuneError, OSError):
-            self._inbox.put(_Message(connection=connection, values=None))
