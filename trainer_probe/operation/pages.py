@@ -4,8 +4,9 @@ The rank writes each change as a record of its own, by turns into two places; a 
 reader takes the one with the higher number whose CRC holds. A rank that is stopped, killed or hangs in the middle of a
 write has left the record before it whole, and a record that is written while it is read fails its CRC.
 
-A record has the counts of requests by group. A page has room for those of 500 groups; requests of further ones are
-counted together.
+A record has by group how many requests were issued, up to which one they are complete, and operation and size of the
+last one. A request counts as complete when the rank has waited for it. A page has room for 500 groups; requests of
+further ones are counted together.
 """
 
 import os
@@ -30,15 +31,19 @@ MAX_TAG_BYTES = 64
 MAX_ERROR_BYTES = 1000
 
 _SECTIONS: Final = cast("tuple[Section, ...]", get_args(Section))
-_MAGIC = b"fabrictune page1"
+_MAGIC = b"fabrictune page2"
 _HEADER = struct.Struct("<16sQ")  # and the process's id
 _ERROR = struct.Struct("<IH")  # CRC and length
 _WORD_BYTES = 8
 # A record's words: CRC, number, section, step, whether it waits, group, request, bytes, groups, further requests
 _CRC, _NUMBER, _SECTION, _STEP, _WAITS, _GROUP, _REQUEST, _SENT, _NUM_GROUPS, _UNCOUNTED = range(10)
 _TAG = 10  # its words
-_COUNTS = _TAG + MAX_TAG_BYTES // _WORD_BYTES  # pairs of a group and its number of requests
-_RECORD_BYTES = (_COUNTS + 2 * MAX_GROUPS) * _WORD_BYTES
+_COUNTS = _TAG + MAX_TAG_BYTES // _WORD_BYTES  # the groups' words
+_GROUP_WORDS = 4  # group, requests issued, requests up to the last complete one, operation and bytes of the last one
+_ISSUED, _COMPLETED, _LAST = 1, 2, 3
+_NUM_OPERATIONS = 16  # that the bytes of a last request are multiplied with, before its operation is added
+_RECORD_BYTES = (_COUNTS + _GROUP_WORDS * MAX_GROUPS) * _WORD_BYTES
+_READ_AT_ONCE = 30 * _GROUP_WORDS  # words of groups that are nearly always all
 _ERROR_AT, _RECORDS_AT = 64, 2048
 _PAGE_BYTES = _RECORDS_AT + 2 * _RECORD_BYTES
 _FOR_REQUEST, _FOR_SERVICE = 1, 2  # what a rank waits for; 0 for nothing
@@ -48,13 +53,15 @@ _NO_TAG = b"\0" * MAX_TAG_BYTES
 
 @dataclass(frozen=True, kw_only=True)
 class PageReading:
-    """A page at one moment; the fields are those of `RankStatus`."""
+    """A page at one moment; the fields are those of `RankStatus`, and what is known of each group's requests."""
 
     pid: int
     section: Section
     step: int
     num_changes: int
     issued: Mapping[int, int] = field(default_factory=dict)
+    completed: Mapping[int, int] = field(default_factory=dict)  # requests up to the last complete one, by group
+    last: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # operation and bytes of the last one, by group
     num_uncounted: int = 0  # requests of groups that the page has no room for
     waits_for: tuple[int, int] | None = None
     tag: str = ""
@@ -71,7 +78,7 @@ class RankPage:
         self._record = memoryview(bytearray(_RECORD_BYTES))
         self._words = self._record.cast("q")
         self._words[_STEP] = -1
-        self._place: dict[int, int] = {}  # of a group's count
+        self._place: dict[int, int] = {}  # of a group's words
         self._tags: dict[str, memoryview] = {}
         self._size_up()
         self._publish()
@@ -107,7 +114,7 @@ class RankPage:
             self._words[_STEP] = number
             self._publish()
 
-    def issue(self, group: int, tag: str, num_bytes: int) -> int:
+    def issue(self, group: int, tag: str, num_bytes: int, operation: int = 0) -> int:
         """Count a request of a group; returns its number in it, -1 where the page has no room for the group."""
         with self._lock:
             words = self._words
@@ -119,8 +126,9 @@ class RankPage:
                 words[_UNCOUNTED] += 1
                 number = -1
             else:
-                number = words[place]
-                words[place] = number + 1
+                number = words[place + _ISSUED]
+                words[place + _ISSUED] = number + 1
+                words[place + _LAST] = num_bytes * _NUM_OPERATIONS + operation
             self._publish()
             return number
 
@@ -147,6 +155,16 @@ class RankPage:
             self._words[_WAITS] = 0
             self._publish()
 
+    def complete(self, group: int, number: int) -> None:
+        """Write that a request of a group is complete, and that the rank waits for nothing."""
+        with self._lock:
+            words = self._words
+            words[_WAITS] = 0
+            place = self._place.get(group, -1)
+            if place >= 0 and words[place + _COMPLETED] <= number:
+                words[place + _COMPLETED] = number + 1
+            self._publish()
+
     def fail(self, text: str) -> None:
         """Write the rank's error, in one line and without secrets, and that it has failed."""
         line = redact_secrets(printable(" ".join(text[: 4 * MAX_ERROR_BYTES].split())))
@@ -158,13 +176,13 @@ class RankPage:
             self._publish()
 
     def _add(self, group: int) -> int:
-        """Return the place of a new group's count, -1 where there is no room."""
+        """Return the place of a new group's words, -1 where there is no room."""
         words, number = self._words, self._words[_NUM_GROUPS]
         if number == MAX_GROUPS:
             return -1
         words[_NUM_GROUPS] = number + 1
-        words[_COUNTS + 2 * number] = group
-        place = self._place[group] = _COUNTS + 2 * number + 1
+        place = self._place[group] = _COUNTS + _GROUP_WORDS * number
+        words[place] = group
         self._size_up()
         return place
 
@@ -178,7 +196,7 @@ class RankPage:
 
     def _size_up(self) -> None:
         """Take the part of the record that is in use, and its two places in the page."""
-        size = (_COUNTS + 2 * self._words[_NUM_GROUPS]) * _WORD_BYTES
+        size = (_COUNTS + _GROUP_WORDS * self._words[_NUM_GROUPS]) * _WORD_BYTES
         self._used, self._checked = self._record[:size], self._record[_WORD_BYTES:size]
         self._targets = [slice(begin, begin + size) for begin in (_RECORDS_AT, _RECORDS_AT + _RECORD_BYTES)]
 
@@ -220,12 +238,12 @@ def _read(descriptor: int, path: Path) -> PageReading:
 def _read_record(descriptor: int, place: int) -> "array[int] | None":
     """Return the words of the record at one of the two places, or None where it is not whole."""
     begin = _RECORDS_AT + place * _RECORD_BYTES
-    content = os.pread(descriptor, (_COUNTS + 40) * _WORD_BYTES, begin)  # nearly always all of it
+    content = os.pread(descriptor, (_COUNTS + _READ_AT_ONCE) * _WORD_BYTES, begin)
     if len(content) < _COUNTS * _WORD_BYTES:
         return None
     words = array("q", content[: len(content) - len(content) % _WORD_BYTES])
-    num_words = _COUNTS + 2 * words[_NUM_GROUPS]
-    if not _COUNTS <= num_words <= _COUNTS + 2 * MAX_GROUPS:
+    num_words = _COUNTS + _GROUP_WORDS * words[_NUM_GROUPS]
+    if not _COUNTS <= num_words <= _COUNTS + _GROUP_WORDS * MAX_GROUPS:
         return None
     if num_words > len(words):
         content = os.pread(descriptor, num_words * _WORD_BYTES, begin)
@@ -238,13 +256,15 @@ def _read_record(descriptor: int, place: int) -> "array[int] | None":
 
 
 def _reading(words: "array[int]", *, pid: int, error: str) -> PageReading:
-    counts = words[_COUNTS:]
+    groups, issued, completed, last = (words[_COUNTS + place :: _GROUP_WORDS] for place in range(_GROUP_WORDS))
     return PageReading(
         pid=pid,
         section=_SECTIONS[words[_SECTION]],
         step=words[_STEP],
         num_changes=words[_NUMBER],
-        issued=dict(zip(counts[::2], counts[1::2], strict=True)),
+        issued=dict(zip(groups, issued, strict=True)),
+        completed=dict(zip(groups, completed, strict=True)),
+        last={group: divmod(word, _NUM_OPERATIONS)[::-1] for group, word in zip(groups, last, strict=True)},
         num_uncounted=words[_UNCOUNTED],
         waits_for=(words[_GROUP], words[_REQUEST]) if words[_WAITS] == _FOR_REQUEST else None,
         tag=words[_TAG:_COUNTS].tobytes().rstrip(b"\0").decode(errors="replace") if words[_WAITS] else "",

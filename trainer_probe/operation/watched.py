@@ -39,14 +39,16 @@ class WatchedLedger(Ledger[Reading]):
     def issue(self, request: Request) -> int:
         """Record a request made now; returns its number."""
         group = self._group_of(request)
-        self._counted.append((group, self._page.issue(group, request.tag, request.num_bytes), request.tag))
+        number = self._page.issue(group, request.tag, request.num_bytes, request.operation)
+        self._counted.append((group, number, request.tag))
         return super().issue(request)
 
     def wait(self, request: int, block: Callable[[], None]) -> None:
         """Call `block`, which holds the rank's work until the request is complete, and record for how long."""
-        self._page.wait(*self._counted[request])
+        group, number, tag = self._counted[request]
+        self._page.wait(group, number, tag)
         super().wait(request, block)
-        self._page.done_waiting()
+        self._page.complete(group, number)
 
     def _group_of(self, request: Request) -> int:
         if request.operation is Operation.SEND:

@@ -74,6 +74,20 @@ def test_a_page_shows_what_its_rank_wrote(tmp_path: Path) -> None:
     assert (read_page(tmp_path / "page").waits_for, read_page(tmp_path / "page").tag) == (None, "loader")
 
 
+def test_a_page_shows_each_groups_last_request_and_up_to_which_they_are_complete(tmp_path: Path) -> None:
+    """Requests 0 to 2 of a group were issued, 1 and then 0 waited for: they are complete up to 1, and 2 is the last."""
+    page = RankPage.create(tmp_path / "page")
+    for num_bytes in (100, 200, 2**50):
+        page.issue(3, "dp", num_bytes, operation=1)
+    page.wait(3, 1, "dp")
+    page.complete(3, 1)
+    page.complete(3, 0)
+    page.complete(7, 0)  # of a group that the page had no room for
+    found = read_page(tmp_path / "page")
+    assert (found.issued, found.completed, found.last) == ({3: 3}, {3: 2}, {3: (1, 2**50)})
+    assert found.waits_for is None
+
+
 def test_every_write_is_a_change(tmp_path: Path) -> None:
     """Two readings with one number are of a rank that has done nothing between."""
     page = RankPage.create(tmp_path / "page")
@@ -119,12 +133,12 @@ def test_a_torn_record_is_not_read(tmp_path: Path) -> None:
     content = path.read_bytes()
     number = read_page(path).num_changes
     begin = pages._RECORDS_AT + (number & 1) * pages._RECORD_BYTES
-    for place in range(begin, begin + pages._COUNTS * 8 + 16):
+    for place in range(begin, begin + (pages._COUNTS + pages._GROUP_WORDS) * 8):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x40]) + content[place + 1 :])
         assert (read_page(path).step, read_page(path).num_changes) == (1, number - 1)
 
 
-@pytest.mark.parametrize("content", [b"", b"fabrictune page1", b"x" * 100_000, b"fabrictune page1" + b"\xff" * 30_000])
+@pytest.mark.parametrize("content", [b"", b"fabrictune page2", b"x" * 100_000, b"fabrictune page2" + b"\xff" * 30_000])
 def test_other_files_are_no_pages(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Foreign, cut short and damaged ones are named."""
     monkeypatch.setattr(pages, "_MAX_READS", 3)
