@@ -9,12 +9,13 @@ nothing the one that is furthest behind is named.
 from collections.abc import Mapping
 from functools import partial
 
+from fabrictune.foundation.waits import Wait, find_circle, find_roots
 from fabrictune.trainer_probe.operation.decisions import Diagnosis
 from fabrictune.trainer_probe.operation.observations import RankStatus
 from fabrictune.trainer_probe.operation.rules.links import find_stalled_transport
 from fabrictune.trainer_probe.operation.rules.services import service_cause, service_entity
 from fabrictune.trainer_probe.operation.rules.view import View, seconds
-from fabrictune.trainer_probe.operation.rules.waits import Wait, build_waits, find_circle, find_roots
+from fabrictune.trainer_probe.operation.rules.waits import build_waits
 
 
 def find_hang(view: View) -> Diagnosis | None:

@@ -9,11 +9,11 @@ come first, then those most suspected, then those whose traffic has stopped.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from fabrictune.foundation.waits import Wait
 from fabrictune.trainer_probe.operation.decisions import Diagnosis
 from fabrictune.trainer_probe.operation.observations import RankStatus, message_ranks
 from fabrictune.trainer_probe.operation.rules.deaths import error_kind, has_failed
 from fabrictune.trainer_probe.operation.rules.view import View, seconds
-from fabrictune.trainer_probe.operation.rules.waits import Wait
 
 Pair = tuple[str, str]  # of nodes, in order of names; twice the same for a node's own transport
 

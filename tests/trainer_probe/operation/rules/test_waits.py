@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabrictune.foundation.waits import Wait, find_circle, find_roots
 from fabrictune.trainer_probe.operation.observations import RankStatus, message_group, message_ranks
-from fabrictune.trainer_probe.operation.rules.waits import Wait, build_waits, find_circle, find_roots
+from fabrictune.trainer_probe.operation.rules.waits import build_waits
 
 
 def make_wait(rank: int, *blockers: int) -> Wait:
