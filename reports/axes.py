@@ -32,7 +32,10 @@ NEAR_END = 0.08  # of a logarithmic axis: no label of its end so near to another
 
 @dataclass(frozen=True, kw_only=True)
 class PlotAxis:
-    """A scale from quantities `low..high` to positions `start..end`, linear or logarithmic."""
+    """A scale from quantities `low..high` to positions `start..end`, linear or logarithmic.
+
+    A quantity below a logarithmic scale, zero with it, is at its start.
+    """
 
     low: float
     high: float
@@ -48,7 +51,7 @@ class PlotAxis:
         if self.high <= self.low:
             return (self.start + self.end) / 2
         if self.is_logarithmic:
-            share = log10(quantity / self.low) / log10(self.high / self.low)
+            share = log10(max(quantity, self.low) / self.low) / log10(self.high / self.low)
         else:
             share = (quantity - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
@@ -100,8 +103,12 @@ def bytes_axis(high_bytes: float, *, start: float, end: float) -> PlotAxis:
 
 
 def axis_of(scale: Scale, *, start: float, end: float) -> PlotAxis:
-    """Return the axis that draws a scale from `start` to `end`; on a logarithmic one each tick has its own unit."""
-    show = FORMATS.get(scale.unit) if scale.is_logarithmic else None
+    """Return the axis that draws a scale from `start` to `end`; on a logarithmic one each tick has its own unit.
+
+    A scale that begins at or below 0 is drawn as a linear one.
+    """
+    is_logarithmic = scale.is_logarithmic and scale.high >= scale.low > 0
+    show = FORMATS.get(scale.unit) if is_logarithmic else None
     if scale.unit in LADDERS and show is None:
         return _with_unit(scale.low, scale.high, start, end, *LADDERS[scale.unit])
     return PlotAxis(
@@ -110,7 +117,7 @@ def axis_of(scale: Scale, *, start: float, end: float) -> PlotAxis:
         start=start,
         end=end,
         unit="" if show else scale.unit,
-        is_logarithmic=scale.is_logarithmic,
+        is_logarithmic=is_logarithmic,
         show=show,
     )
 

@@ -4,9 +4,10 @@ Shapes: P points.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray
+from fabrictune.reports.blocks import plural
 
 Points = Sequence[tuple[float, float]]  # in the units of the scales
 
@@ -19,7 +20,7 @@ class Scale:
     low: float
     high: float
     unit: str = ""  # ps, bytes or bps, shown with a prefix that suits; any other is shown as it is
-    is_logarithmic: bool = False  # then `low` is positive
+    is_logarithmic: bool = False  # as far as its values allow: `with_room`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +58,24 @@ class PointChart:
     numbers: tuple[str, ...]  # shown beside the point; one point has those of all that lie with it, these have ""
     key: tuple[str, ...]  # what each number is, from 1 on: "swift, 50 KB"
     caption: str
+
+
+def with_room(chart: LineChart) -> LineChart:
+    """Return the chart without the points that its logarithmic scales have no place for.
+
+    Those are at or below 0. A scale's name counts them; one without anything above 0 becomes linear and keeps all.
+    """
+    kept = dict(chart.curves)
+    scales = []
+    for direction, scale in enumerate((chart.across, chart.up)):
+        values = [point[direction] for points in kept.values() for point in points]
+        above = [value for value in values if value > 0]
+        if not scale.is_logarithmic or not above:
+            scales.append(replace(scale, is_logarithmic=False))
+            continue
+        kept = {label: [point for point in points if point[direction] > 0] for label, points in kept.items()}
+        missing = len(values) - len(above)
+        name = f"{scale.name}, without {plural(missing, 'point')} at or below 0" if missing else scale.name
+        scales.append(replace(scale, name=name, low=scale.low if scale.low > 0 else min(above)))
+    across, up = scales
+    return replace(chart, across=across, up=up, curves=kept)

@@ -76,11 +76,13 @@ def completions_ps(runs: Sequence[Run]) -> dict[str, FloatArray]:
 
 def completion_chart(completions: Mapping[str, FloatArray]) -> LineChart:
     """Return the cumulative distributions of flow completion times in ps, by run."""
+    across = _time_scale(list(completions.values()))
     return LineChart(
-        across=_time_scale(list(completions.values())),
+        across=across,
         up=Scale(name="transfers completed", low=0, high=100, unit="%"),
         curves={
-            label: [(time, 100 * share) for time, share in _steps(times_T)] for label, times_T in completions.items()
+            label: [(time, 100 * share) for time, share in _steps(times_T, across.low)]
+            for label, times_T in completions.items()
         },
         caption=" ".join(("CDF of flow completion times, all runs on one scale.", *_never(completions))),
     )
@@ -107,14 +109,14 @@ def slowest_queue_pairs(run: Run, transfers: Columns) -> Table:
     )
 
 
-def _steps(times_T: FloatArray) -> list[tuple[float, float]]:
-    """Return the corners of the distribution's staircase, thinned to at most MAX_STEPS steps.
+def _steps(times_T: FloatArray, begin_ps: float) -> list[tuple[float, float]]:
+    """Return the corners of the distribution's staircase from `begin_ps` on, thinned to at most MAX_STEPS steps.
 
     It ends below 1 where transfers never finished.
     """
     finished_T = np.sort(times_T[np.isfinite(times_T)])
     ranks = np.unique(np.linspace(0, len(finished_T) - 1, min(len(finished_T), MAX_STEPS)).round().astype(np.int64))
-    corners, share = [(0.0, 0.0)], 0.0
+    corners, share = [(begin_ps, 0.0)], 0.0
     for rank in ranks.tolist():
         corners.append((float(finished_T[rank]), share))
         share = (rank + 1) / len(times_T)

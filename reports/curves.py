@@ -7,7 +7,7 @@ from markupsafe import Markup
 from fabrictune.reports import axes, svg
 from fabrictune.reports.axes import PlotAxis
 from fabrictune.reports.blocks import plural
-from fabrictune.reports.charts import LineChart, Scale
+from fabrictune.reports.charts import LineChart, Scale, with_room
 
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0
@@ -33,13 +33,14 @@ def line_style(index: int) -> str:
 
 def draw_curves(chart: LineChart) -> Markup:
     """Return the drawing of a line chart, with a key of its curves; beyond NUM_STYLES they are counted."""
+    chart = with_room(chart)
     across, up, drawn_axes = plot_axes(chart.across, chart.up)
     parts: list[Markup] = [drawn_axes]
     curves = list(chart.curves.items())[:NUM_STYLES]
     places = list(_key_places([label for label, _ in curves]))
     for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):
         style = line_style(index)
-        parts.append(svg.polyline([(across.at(max(at, across.low)), up.at(height)) for at, height in points], style))
+        parts.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
         parts.append(svg.line(x, y - 4, x + KEY_LINE, y - 4, style))
         parts.append(svg.text(x + KEY_LINE + 6, y, label, class_="tick"))
     if left_over := len(chart.curves) - len(curves):

@@ -16,7 +16,7 @@ from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.output_files import replaced_file
 from fabrictune.reports.axes import PlotAxis, axis_of
-from fabrictune.reports.charts import LineChart, PointChart, Scale, StackChart
+from fabrictune.reports.charts import LineChart, PointChart, Scale, StackChart, with_room
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,11 +56,11 @@ def new_figure(num_rows: int = 1, *, row_inches: float = ROW_INCHES) -> "tuple[F
 
 def draw_lines(axes: "Axes", chart: LineChart) -> None:
     """Draw a line chart with a key of its curves."""
+    chart = with_room(chart)
     across, up = _set_scales(axes, chart.across, chart.up)
     for index, (label, points) in enumerate(chart.curves.items()):
         x, y = np.array(points, np.float64).reshape(-1, 2).T
         style = LINE_STYLES[index // 10 % len(LINE_STYLES)]
-        x = np.maximum(x, chart.across.low)
         axes.plot(x / across.per_unit, y / up.per_unit, style, color=f"C{index % 10}", linewidth=1, label=label)
     if 1 < len(chart.curves) <= MAX_KEY:
         axes.legend(fontsize=FONT_POINTS - 1)
@@ -178,7 +178,7 @@ def _set_scales(axes: "Axes", across: Scale, up: Scale) -> tuple[PlotAxis, PlotA
         (x, across, axes.xaxis, axes.set_xscale, axes.set_xlim),
         (y, up, axes.yaxis, axes.set_yscale, axes.set_ylim),
     ):
-        set_scale("log" if scale.is_logarithmic else "linear")
+        set_scale("log" if axis.is_logarithmic else "linear")
         if scale.high > scale.low:
             set_limits(scale.low / axis.per_unit, scale.high / axis.per_unit)
             ticks = axis.ticks(NUM_TICKS)

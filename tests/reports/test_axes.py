@@ -6,7 +6,8 @@ import pytest
 
 from fabrictune.reports import svg
 from fabrictune.reports.axes import PlotAxis, axis_of, bytes_axis, draw_bottom, duration_axis
-from fabrictune.reports.charts import Scale
+from fabrictune.reports.charts import LineChart, Scale, with_room
+from fabrictune.reports.curves import draw_curves
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,48 @@ def test_a_short_logarithmic_axis_labels_its_ends() -> None:
     assert axis_of(storm, start=0, end=976).ticks(8) == [64, 100, 200, 256]
     near = Scale(name="ranks", low=95, high=205, is_logarithmic=True)
     assert axis_of(near, start=0, end=976).ticks(8) == [100, 200]
+
+
+@pytest.mark.parametrize("low", [0, -5])
+def test_a_scale_that_begins_at_zero_is_linear(low: float) -> None:
+    """A logarithm has no place for it: log10(0) ended the page."""
+    axis = axis_of(Scale(name="time", low=low, high=100, unit="ps", is_logarithmic=True), start=0, end=200)
+    assert axis.at(100) == 200
+    assert axis.ticks(8)
+    assert ">time, ps</text>" in draw_bottom(axis, 200, 60, "time")
+
+
+def test_what_a_logarithmic_scale_has_no_place_for_is_at_its_start() -> None:
+    """A caller's own marks, such as a bound of zero."""
+    axis = axis_of(Scale(name="time", low=10, high=1000, is_logarithmic=True), start=0, end=200)
+    assert [axis.at(quantity) for quantity in (-1, 0, 1, 100)] == pytest.approx([0, 0, 0, 100])
+
+
+def line_chart(points: list[tuple[float, float]], *, up_is_logarithmic: bool = False) -> LineChart:
+    """A chart whose scales go from the least to the largest value, as those of sections do."""
+    x, y = zip(*points, strict=True)
+    across = Scale(name="interval", low=min(x), high=max(x), unit="ps", is_logarithmic=True)
+    up = Scale(name="share", low=min(y), high=max(y), is_logarithmic=up_is_logarithmic)
+    return LineChart(across=across, up=up, curves={"run": points}, caption="c")
+
+
+def test_points_at_or_below_zero_are_left_out_and_counted() -> None:
+    """Of five points two have an interval of 0 or less, and one of the rest a share of 0: each axis says how many."""
+    points = [(0.0, 1.0), (-3.0, 1.0), (10.0, 0.0), (100.0, 1.0), (1000.0, 2.0)]
+    chart = with_room(line_chart(points, up_is_logarithmic=True))
+    assert chart.curves == {"run": [(100.0, 1.0), (1000.0, 2.0)]}
+    assert (chart.across.low, chart.up.low) == (10.0, 1.0)
+    drawing = draw_curves(line_chart(points, up_is_logarithmic=True))
+    assert ">interval, without 2 points at or below 0, logarithmic</text>" in drawing
+    assert ">share, without 1 point at or below 0, logarithmic</text>" in drawing
+
+
+def test_a_chart_without_a_positive_value_is_linear_and_whole() -> None:
+    """One save at an interval of 0 is drawn, and so are intervals below it."""
+    for points in ([(0.0, 1.0)], [(-2.0, 1.0), (0.0, 2.0)]):
+        chart = with_room(line_chart(points))
+        assert chart.curves == {"run": points}
+        assert ">interval, ps</text>" in draw_curves(line_chart(points))
 
 
 def test_the_last_label_stays_on_the_page() -> None:

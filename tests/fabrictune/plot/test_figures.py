@@ -137,3 +137,16 @@ def test_a_sweep_is_drawn_with_its_front(tmp_path: Path, objectives: list[str]) 
     key = drawn[-1].get_legend()
     assert key is not None
     assert {text.get_text()[2:] for text in key.get_texts()} == {"64 KB", "256 KB"}
+
+
+def test_a_value_of_zero_is_left_out_of_a_logarithmic_figure() -> None:
+    """Saves at every step have no interval: matplotlib would warn, and the axis would not be logarithmic."""
+    intervals = {
+        "interval_ns": np.array([0, 10**9, 10**11]),
+        **{f"effective_fraction{end}": np.array([0.5, 0.6, 0.7]) for end in ("", "_low", "_high")},
+    }
+    record = ft.RunRecord(kind="train survive", run={"name": "job"}, tables={"survival_intervals": intervals})
+    (axes,) = ft.plot.survival(record).axes
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlabel() == "work between saves, without 3 points at or below 0"
+    assert [len(np.asarray(line.get_xdata())) for line in axes.lines] == [2, 2, 2]
