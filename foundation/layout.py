@@ -28,6 +28,8 @@ Axis = Literal[RankAxis, "ep", "edp", "dp_cp"]  # along which there are groups
 RANK_AXES: tuple[RankAxis, ...] = get_args(RankAxis)
 AXES: tuple[Axis, ...] = get_args(Axis)
 
+Groups = tuple[tuple[int, ...], ...]  # the ranks of each
+
 _DIGITS: Mapping[Axis, tuple[str, ...]] = {  # of rank numbers in which a group's members differ; dp is edp and ep
     "tp": ("tp",),
     "cp": ("cp",),
@@ -154,6 +156,10 @@ class ParallelLayout:
         groups = self.groups(axis)
         row = int(np.nonzero((groups == rank).any(axis=1))[0][0])
         return [int(member) for member in groups[row]]
+
+    def axis_groups(self) -> Groups:
+        """Return the ranks of every group of a job of this layout, each in ring order, axis after axis."""
+        return tuple(tuple(ranks) for axis in self.axes for ranks in self.groups(axis).tolist())
 
     @property
     def _sizes(self) -> dict[str, int]:

@@ -1,15 +1,21 @@
 """Spans: what the ranks of a job did from when to when, as arrays.
 
 A span is a pass, a request, or other work of one rank. Times are nanoseconds since one origin of the job, by each
-rank's clock moved onto rank 0's; `clock_error_ns_R` bounds what is left between the two.
+rank's clock moved onto rank 0's; `clock_error_ns_R` bounds what was left between the two when the clocks were compared.
+
+The requests of one operation of a group have one sequence number; those of messages are counted for each pair of a
+sender and a receiver, on both sides in order, so that a send and its receive have the same one.
 
 Shapes: N spans, R ranks.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from typing import Any
 
-from fabrictune.foundation.arrays import IntArray
+import numpy as np
+
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.layout import ParallelLayout
 
 
@@ -39,6 +45,7 @@ class Spans:
     rank_N: IntArray
     step_N: IntArray
     kind_N: IntArray  # SpanKind
+    operation_N: IntArray  # of a request, as in `CommTrace`
     tag_N: tuple[str, ...]  # of a request what it is for, as in `CommTrace`
     axis_N: tuple[str, ...]
     group_N: IntArray
@@ -50,3 +57,16 @@ class Spans:
     issue_ns_N: IntArray  # of a request; start elsewhere
     start_ns_N: IntArray  # of a request: its wait's begin
     end_ns_N: IntArray
+
+    def __len__(self) -> int:
+        return len(self.rank_N)
+
+    def where(self, is_kept_N: BoolArray) -> "Spans":
+        """Return the spans that are kept, in the same order."""
+        rows = np.flatnonzero(is_kept_N)
+
+        def kept(values: IntArray | tuple[str, ...]) -> Any:
+            return tuple(map(values.__getitem__, rows.tolist())) if isinstance(values, tuple) else values[rows]
+
+        columns = (column.name for column in fields(self) if column.name.endswith("_N"))
+        return replace(self, **{name: kept(getattr(self, name)) for name in columns})

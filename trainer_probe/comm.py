@@ -21,7 +21,7 @@ from fabrictune.collectives.startup.process_groups import Member, limit_requests
 from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.clocks import HostClock, Moment
-from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
+from fabrictune.trainer_probe.ledger import Ledger, Request
 from fabrictune.trainer_probe.packing import pack, unpack
 
 # torch 2.13 renames these and warns of the old names.
@@ -54,7 +54,7 @@ class Comm:
         self.rank = rank = member.rank
         self._member = member  # whose store is asked when ranks first meet
         self.step = 0
-        self._groups = axis_groups(layout)
+        self._groups = layout.axis_groups()
         self._group: dict[Axis, int] = {}
         self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
         self._down_group: dict[Axis, dist.ProcessGroup | None] = {}  # of messages to earlier ranks

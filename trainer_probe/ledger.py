@@ -18,17 +18,10 @@ from typing import Generic
 import numpy as np
 
 from fabrictune.foundation.errors import Mistake, TraceError
-from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.layout import Groups
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate_traces
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.trainer_probe.clocks import Clock, Reading
-
-Groups = tuple[tuple[int, ...], ...]
-
-
-def axis_groups(layout: ParallelLayout) -> Groups:
-    """Return the ranks of every group of a layout, each in ring order, axis after axis."""
-    return tuple(tuple(ranks) for axis in layout.axes for ranks in layout.groups(axis).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)

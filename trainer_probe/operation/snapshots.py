@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.ledger import axis_groups
 from fabrictune.trainer_probe.operation.driver_state import Generation, Node
 from fabrictune.trainer_probe.operation.observations import NodeView, Snapshot, StorageStatus
 from fabrictune.trainer_probe.operation.rules.error_signs import kind_of_error
@@ -68,7 +67,7 @@ class RecentFigures:
             generation=generation.number,
             nodes=self._with_storages([_of_generation(node.view(now_s), generation.number) for node in nodes]),
             node_of_rank={rank: name for name, ranks in generation.ranks_of.items() for rank in ranks},
-            groups=dict(enumerate(axis_groups(layout))),
+            groups=dict(enumerate(layout.axis_groups())),
             step_s=tuple(self._step_s),
             save_s=tuple(self._save_s),
             start_s=tuple(self._start_s),

@@ -10,9 +10,10 @@ and not the one that the stream waits for.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from fabrictune.foundation.layout import Groups
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.clocks import Clock, Reading
-from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
+from fabrictune.trainer_probe.ledger import Ledger, Request
 from fabrictune.trainer_probe.operation.observations import message_group
 from fabrictune.trainer_probe.operation.pages import RankPage
 from fabrictune.trainer_probe.training.hooks import Hook, Run

@@ -26,7 +26,7 @@ from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.ledger import Ledger, axis_groups
+from fabrictune.trainer_probe.ledger import Ledger
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
@@ -81,7 +81,7 @@ class PassTime:
 def plan_rank(recipe: Recipe, rank: int, costs: OperationCosts) -> RankPlan:
     """Return the plan of a rank of a cluster."""
     clock = OperationClock(costs)
-    ledger = PlanLedger(rank, axis_groups(recipe.degrees.layout), clock)
+    ledger = PlanLedger(rank, recipe.degrees.layout.axis_groups(), clock)
     chunks: list[ReplayedPasses[Recording]] = []
 
     def replay(passes: Passes) -> Passes:

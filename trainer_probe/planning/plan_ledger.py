@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabrictune.foundation.job_traces import ALONE
+from fabrictune.foundation.layout import Groups
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.trainer_probe.clocks import HostClock
-from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
+from fabrictune.trainer_probe.ledger import Ledger, Request
 from fabrictune.trainer_probe.planning.operation_clock import DURATIONS, Key, OperationClock
 
 _NOT_MEASURED = np.zeros(0, np.int64)

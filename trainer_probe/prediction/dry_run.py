@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from fabrictune.trainer_probe.ledger import axis_groups
 from fabrictune.trainer_probe.planning.dry_run import ReplayedPasses, run_alone
 from fabrictune.trainer_probe.planning.operation_clock import OperationClock
 from fabrictune.trainer_probe.planning.operation_costs import OperationCost, Work
@@ -33,7 +32,7 @@ def write_program(recipe: Recipe) -> StepProgram:
 
 def _write_place(recipe: Recipe, rank: int, writer: ProgramWriter) -> Block:
     clock = OperationWriter(recipe)
-    ledger = ProgramLedger(rank, axis_groups(recipe.degrees.layout), writer, clock.take)
+    ledger = ProgramLedger(rank, recipe.degrees.layout.axis_groups(), writer, clock.take)
     run_alone(recipe, rank, ledger, lambda passes: ReplayedPasses(passes, ledger, clock), clock)
     return ledger.events()
 

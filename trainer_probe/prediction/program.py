@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
 
+from fabrictune.foundation.layout import Groups
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.clocks import HostClock
-from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
+from fabrictune.trainer_probe.ledger import Ledger, Request
 from fabrictune.trainer_probe.planning.operation_costs import Work
 
 Item = TypeVar("Item", bound=Hashable)

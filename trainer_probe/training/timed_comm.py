@@ -8,7 +8,7 @@ from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.clocks import Clock, HostClock
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.ledger import Ledger, axis_groups
+from fabrictune.trainer_probe.ledger import Ledger
 from fabrictune.trainer_probe.stream_clock import StreamClock, cuda_event
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def timed_comm(layout: ParallelLayout, member: Member, device: torch.device, *, 
     With a page, its requests and waits are written there too.
     """
     clock: Clock[Any] = StreamClock(cuda_event) if device.type == "cuda" else HostClock()
-    groups = axis_groups(layout)
+    groups = layout.axis_groups()
     if page is None:
         return Comm(layout, member, Ledger(member.rank, groups, clock))
     from fabrictune.trainer_probe.operation.watched import WatchedLedger
