@@ -40,6 +40,7 @@ class Job:
     storage: str = ""  # address of the checkpoints; by default a folder
     environment: Mapping[str, str] = field(default_factory=dict)
     is_network: bool = False
+    num_spares: int = 0
     driver: "subprocess.Popen[bytes] | None" = None
     exit_code: int | None = None
     num_starts: int = 0
@@ -107,7 +108,8 @@ class Job:
 
     def _command(self) -> Sequence[str]:
         words = [*self._isolation(), sys.executable, "-P", "-m", "fabrictune", "train", "operate", "recipe.yaml"]
-        words += ["--run", str(self.run), "--nodes", "2", "--slots", "4", "--spares", "1"]
+        words += ["--run", str(self.run), "--nodes", "2", "--slots", "4"]
+        words += ["--spares", str(self.num_spares)]
         words += ["--checkpoint", self.storage or str(self.folder / "storage"), "--backend-transport", "ordered"]
         words += ["--save-every", str(SAVE_EVERY), "--memory-every", str(MEMORY_EVERY)]
         if self.is_network:

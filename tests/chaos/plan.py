@@ -6,8 +6,8 @@ from typing import Literal
 
 from tests.chaos import clock, network, small_disk
 
-NUM_RANKS, NUM_STEPS = 8, 30
-SAVE_EVERY, MEMORY_EVERY = 6, 2
+NUM_RANKS, NUM_STEPS = 8, 20
+SAVE_EVERY, MEMORY_EVERY = 4, 2
 NODES = tuple(f"node{number}" for number in range(5))  # two that work, a spare, and who comes for those that are lost
 
 Truth = Literal["rank", "node", "link", "storage", "data", "loader", "store", "none"]
@@ -139,6 +139,11 @@ class Plan:
     number: int
     fault: Fault
     injections: tuple[Injection, ...]
+
+    @property
+    def num_spares(self) -> int:
+        """Nodes in reserve: one where a node may be lost; each costs a run a sixth of its time."""
+        return int(any(BY_NAME[injection.fault].truth in ("node", "link") for injection in self.injections))
 
 
 def make_plan(seed: int, number: int, only: str | None = None) -> Plan:

@@ -125,7 +125,7 @@ def _scene(plan: Plan, folder: Path) -> Iterator[Scene]:
     tokens = folder / "tokens.bin"
     write_shard(tokens)
     environment: dict[str, str] = {}
-    job = Job(folder=folder, mark=mark, tokens=tokens, is_network=plan.fault.is_network)
+    job = Job(folder=folder, mark=mark, tokens=tokens, is_network=plan.fault.is_network, num_spares=plan.num_spares)
     scene = Scene(job=job, follower=Follower(job.run))
     with scene.ends:
         scene.ends.callback(job.close)

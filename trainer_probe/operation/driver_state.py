@@ -70,7 +70,6 @@ class Node:
     result: Mapping[str, Any] | None = None
     ended: Mapping[str, Any] | None = None
     num_starts: int = 0  # since it last joined
-    is_spare_ready: bool = False
 
     def view(self, now_s: float) -> NodeView:
         """Return what the rules see of the node."""

@@ -24,12 +24,21 @@ from typing import Any, Never
 from fabrictune.foundation.children import adopt_orphans, end_with_parent
 
 MAX_MESSAGE_BYTES = 2**16
-PRELOADED = (
+PRELOADED = (  # all that a rank imports, so that a fork has nothing left to import
     "torch.distributed",
+    "torch.fx.experimental.symbolic_shapes",  # with sympy, by the first backward pass
     "fabrictune.collectives.startup.process_groups",
-    "fabrictune.trainer_probe.training.loop",
+    "fabrictune.trainer_probe.checkpoint.checkpointer",
+    "fabrictune.trainer_probe.checkpoint.restoring",
+    "fabrictune.trainer_probe.model.functions",
     "fabrictune.trainer_probe.operation.rank",
+    "fabrictune.trainer_probe.operation.resumption",
     "fabrictune.trainer_probe.operation.store",
+    "fabrictune.trainer_probe.operation.watched",
+    "fabrictune.trainer_probe.training.hardware",
+    "fabrictune.trainer_probe.training.loop",
+    "fabrictune.trainer_probe.training.outcome",
+    "fabrictune.trainer_probe.training.timed_comm",
 )
 TARGETS = ("rank", "store")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Section = Literal["start", "load", "first step", "step", "save", "end", "done", "failed"]
-NodeState = Literal["joining", "ready", "running", "ending", "spare", "evicted"]
+NodeState = Literal["joining", "ready", "running", "ending"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,12 +46,8 @@ def decide(
     diagnosis: Diagnosis, events: Sequence[Event], nodes: Sequence[NodeView], settings: RuleSettings
 ) -> Decision:
     """Return what to do about a diagnosis; `events` may end with the diagnosis itself."""
-    case = _Case(
-        diagnosis=diagnosis,
-        history=read_history(events, diagnosis),
-        spares=_spares(nodes, settings),
-        settings=settings,
-    )
+    history = read_history(events, diagnosis)
+    case = _Case(diagnosis=diagnosis, history=history, spares=_spares(nodes, history, settings), settings=settings)
     return next(decision for rule in RULES if (decision := rule(case)) is not None)
 
 
@@ -124,15 +120,19 @@ def _leave_checkpoint(case: _Case) -> Decision | None:
 
 
 def _replace_node(case: _Case) -> Decision | None:
-    """Leave out the guilty node for a device's fault, and for too many faults within the window."""
+    """Leave out the guilty node for a device's fault, and for too many faults within the window.
+
+    An end of a link that was cut is left out at once where there is a spare: ranks that cannot reach each other notice
+    it only when their start takes too long.
+    """
     diagnosis = case.diagnosis
     if not diagnosis.nodes or diagnosis.cause == "store lost":
         return None
     node, count = _worst_node(case)
     window = f"{count} faults within {seconds(case.settings.window_s)}"
     is_lost = diagnosis.is_hardware or diagnosis.cause == "node lost"
-    is_cut_again = diagnosis.cause == "link cut" and count > 1
-    if not (is_lost or is_cut_again or count >= case.settings.node_faults):
+    is_cut = diagnosis.cause == "link cut" and (count > 1 or (bool(case.spares) and len(diagnosis.nodes) > 1))
+    if not (is_lost or is_cut or count >= case.settings.node_faults):
         return None
     reason = f"{_what(diagnosis)}; node {node} has {window}" + (", and its evidence names a device" if is_lost else "")
     if case.spares:
@@ -176,14 +176,16 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _spares(nodes: Sequence[NodeView], settings: RuleSettings) -> tuple[str, ...]:
-    """Return the nodes that are ready to take another's place."""
+def _spares(nodes: Sequence[NodeView], history: History, settings: RuleSettings) -> tuple[str, ...]:
+    """Return the nodes that are ready to take another's place: they had no part in the last generation."""
+    used = history.nodes.get(history.generation, ())
     return tuple(
         sorted(
             view.node
             for view in nodes
             if view.heartbeat is not None
-            and view.heartbeat.state == "spare"
+            and view.heartbeat.state == "ready"
+            and view.node not in used
             and not view.has_ended
             and view.age_s <= settings.heartbeat_limit_s
         )

@@ -12,7 +12,7 @@ from fabrictune.trainer_probe.operation.decisions import Diagnosis
 from fabrictune.trainer_probe.operation.observations import Snapshot
 from fabrictune.trainer_probe.operation.rules.deaths import find_failed_rank, find_killed_rank, find_stopped_rank
 from fabrictune.trainer_probe.operation.rules.hangs import find_hang
-from fabrictune.trainer_probe.operation.rules.links import find_broken_transport
+from fabrictune.trainer_probe.operation.rules.links import find_broken_transport, find_unreached_store
 from fabrictune.trainer_probe.operation.rules.losses import find_not_a_number, find_spike
 from fabrictune.trainer_probe.operation.rules.services import find_dead_service, find_service_error
 from fabrictune.trainer_probe.operation.rules.settings import RuleSettings
@@ -29,6 +29,7 @@ SEARCHES: tuple[Search, ...] = (
     find_stopped_rank,
     find_failed_rank,
     find_dead_service,
+    find_unreached_store,
     find_service_error,
     find_broken_transport,
     find_not_a_number,

@@ -1,9 +1,10 @@
 """Links between nodes that are both alive.
 
-Two signs: all members have issued a request and it still does not complete, or ranks fail because a peer's connection
-broke while no rank, executor or service is at fault. Of these the ranks count whose peers had not failed before. Each
-suspects the pairs of its node and the other members' nodes; pairs whose nodes say that they do not reach each other
-come first, then those most suspected, then those whose traffic has stopped.
+Three signs: all members have issued a request and it still does not complete, ranks fail because a peer's connection
+broke while no rank, executor or service is at fault, or ranks of other nodes cannot reach a store that runs. Of failed
+ranks those count whose peers had not failed before. Each suspects the pairs of its node and the other members' nodes;
+pairs whose nodes say that they do not reach each other come first, then those most suspected, then those whose traffic
+has stopped.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fabrictune.foundation.waits import Wait
 from fabrictune.trainer_probe.operation.decisions import Diagnosis
-from fabrictune.trainer_probe.operation.observations import RankStatus, message_ranks
+from fabrictune.trainer_probe.operation.observations import NodeView, RankStatus, message_ranks
 from fabrictune.trainer_probe.operation.rules.deaths import error_kind, has_failed
 from fabrictune.trainer_probe.operation.rules.view import View, seconds
 
@@ -53,6 +54,28 @@ def find_broken_transport(view: View) -> Diagnosis | None:
     return _diagnosis(suspects, first, evidence, view)
 
 
+def find_unreached_store(view: View) -> Diagnosis | None:
+    """Return the diagnosis of ranks that could not reach a store although it runs, all on other nodes than its own."""
+    home = next((node.node for node in view.nodes if _runs_store(node)), None)
+    failed = [
+        status
+        for status in view.ranks.values()
+        if has_failed(status) and error_kind(status) == "store" and view.has_settled(status)
+    ]
+    if home is None or not failed or any(view.node_of(status.rank) == home for status in failed):
+        return None
+    evidence = tuple(
+        f"rank {status.rank} has not reached the store of node {home}, which runs: {status.error}" for status in failed
+    )
+    suspects = [frozenset({_pair(home, view.node_of(status.rank))}) for status in failed]
+    return _diagnosis(suspects, failed, evidence, view)
+
+
+def _runs_store(node: NodeView) -> bool:
+    services = node.heartbeat.services if node.heartbeat is not None else ()
+    return any(service.name == "store" and service.process_state not in ("", "Z", "X") for service in services)
+
+
 def _is_explained(status: RankStatus, failed: Sequence[RankStatus], view: View) -> bool:
     """Return whether a member of the request that a rank waited for failed before it."""
     members = _members(status, view)
@@ -82,7 +105,11 @@ def _members(status: RankStatus, view: View) -> Sequence[int]:
 def _pairs(rank: int, members: Sequence[int], view: View) -> frozenset[Pair]:
     own = view.node_of(rank)
     others = {view.node_of(member) for member in members if member in view.snapshot.node_of_rank} - {own}
-    return frozenset((min(own, other), max(own, other)) for other in others or {own})
+    return frozenset(_pair(own, other) for other in others or {own})
+
+
+def _pair(first: str, second: str) -> Pair:
+    return min(first, second), max(first, second)
 
 
 def _diagnosis(

@@ -12,8 +12,6 @@ from fabrictune.trainer_probe.operation.observations import NodeView, RankStatus
 from fabrictune.trainer_probe.operation.rules.settings import RuleSettings
 from fabrictune.trainer_probe.operation.rules.thresholds import Limits, measure_limits
 
-OUTSIDE = ("ending", "spare", "evicted")
-
 
 @dataclass(frozen=True, kw_only=True)
 class View:
@@ -36,7 +34,7 @@ class View:
                 (
                     view
                     for view in self.snapshot.nodes
-                    if view.node in used and (view.heartbeat is None or view.heartbeat.state not in OUTSIDE)
+                    if view.node in used and (view.heartbeat is None or view.heartbeat.state != "ending")
                 ),
                 key=lambda view: view.node,
             )

@@ -70,7 +70,7 @@ def node(name: str, state: Any = "running", age_s: float = 0.1) -> NodeView:
 
 
 TWO = (node("a"), node("b"))
-WITH_SPARE = (*TWO, node("c", "spare"))
+WITH_SPARE = (*TWO, node("c", "ready"))
 RESTART = Decision(action="restart", reason="")
 
 
@@ -103,6 +103,24 @@ def test_a_device_replaces_at_once() -> None:
     assert (decision.action, decision.evicted) == ("replace", ("b",))
 
 
+def test_a_cut_link_loses_an_end_at_once_if_there_is_a_spare() -> None:
+    """Without one both ends start again: the link may be back."""
+    cut = replace(KILLED, cause="link cut", entity="link a-b", ranks=(), nodes=("a", "b"), error="no transfer")
+    events = Journal().start(1).events
+    replaced = decide(cut, events, WITH_SPARE, SETTINGS)
+    assert (replaced.action, replaced.evicted) == ("replace", ("a",))
+    assert decide(cut, events, TWO, SETTINGS).action == "restart"
+    within = replace(cut, entity="node a", nodes=("a",))
+    assert decide(within, events, WITH_SPARE, SETTINGS).action == "restart"
+
+
+def test_a_node_of_the_last_generation_is_no_spare() -> None:
+    """All nodes are ready once their ranks are down."""
+    lost = replace(KILLED, cause="node lost", entity="node b", is_hardware=True)
+    ready = (node("a", "ready"), node("b", "ready"))
+    assert decide(lost, Journal().start(1).events, ready, SETTINGS).action == "restart"
+
+
 def test_without_a_spare_the_node_must_pass_its_check() -> None:
     """It starts again, and the job stops when it was refused."""
     lost = replace(KILLED, cause="node lost", entity="node b", is_hardware=True)
@@ -117,7 +135,7 @@ def test_without_a_spare_the_node_must_pass_its_check() -> None:
 def test_old_or_ended_spares_are_none() -> None:
     """A spare that does not report takes nobody's place."""
     lost = replace(KILLED, cause="node lost", entity="node b", is_hardware=True)
-    assert decide(lost, Journal().start(1).events, (*TWO, node("c", "spare", 60.0)), SETTINGS).action == "restart"
+    assert decide(lost, Journal().start(1).events, (*TWO, node("c", "ready", 60.0)), SETTINGS).action == "restart"
 
 
 def test_same_error_at_the_same_step_on_another_node_is_code_or_data() -> None:

@@ -207,6 +207,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "store lost",
         "store",
     ),
+    "store runs and is not reached": (
+        {
+            "ranks": {2: {**FAILED, "error": "StartupError: tcp://10.0.0.1:1: cannot be reached (timed out)"}},
+            "nodes": {"a": {"services": (ServiceStatus(name="store", pid=7, process_state="S"),)}},
+        },
+        "link cut",
+        "link a-b",
+    ),
     "not a number": ({"losses": ((5, 2.0), (6, math.nan))}, "not a number", "step 6"),
     "spike": (
         {"losses": (*((step, 2.0 + 0.01 * (step % 3)) for step in range(20)), (20, 9.0))},
