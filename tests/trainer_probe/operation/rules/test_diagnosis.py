@@ -262,6 +262,10 @@ HEALTHY: dict[str, dict[str, Any]] = {
         "ranks": {0: {**FAILED, "error": CLOSED, "quiet_s": 0.1}},
         "views": {"b": {"age_s": 0.4}},
     },
+    "a wait, and a node not heard since it began": {
+        "ranks": {0: {"quiet_s": 10.5, "idle_s": 10.5, **WAITS_FOR_2}, 2: {"quiet_s": 0.6, **WAITS_FOR_2}},
+        "views": {"b": {"age_s": 9.9}},
+    },
     "a late heartbeat": {"views": {"b": {"age_s": 9.0}}},
     "all late at once: the driver was": {"views": {"a": {"age_s": 15.0}, "b": {"age_s": 15.0}}},
     "not reached, but training": {"nodes": {"a": {"unreachable": ("b",)}}},
