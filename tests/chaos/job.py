@@ -18,7 +18,7 @@ from tests.chaos.plan import MEMORY_EVERY, NODES, NUM_STEPS, SAVE_EVERY
 from tests.chaos.processes import MARK
 
 RECIPE = """name: chaos
-model: {{preset: tiny, vocabulary: 258}}
+model: {{preset: tiny, vocabulary: 258, depth: 2}}
 degrees:
   layout: {{tp: 2, pp: 2, dp: 2}}
   num_batches: 2
