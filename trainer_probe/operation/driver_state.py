@@ -8,6 +8,7 @@ from typing import Any, Literal
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.trainer_probe.operation.decisions import Diagnosis
+from fabrictune.trainer_probe.operation.node_traffic import NodeTraffic
 from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeView
 from fabrictune.trainer_probe.operation.tasks import JobTask
 
@@ -69,6 +70,7 @@ class Node:
     store: str = ""
     result: Mapping[str, Any] | None = None
     ended: Mapping[str, Any] | None = None
+    traffic: NodeTraffic = field(default_factory=NodeTraffic)
     num_starts: int = 0  # since it last joined
 
     def view(self, now_s: float) -> NodeView:
@@ -78,11 +80,13 @@ class Node:
             heartbeat=self.heartbeat,
             age_s=now_s - self.since_s,
             has_ended=self.life in ("ended", "evicted"),
+            traffic_bps=self.traffic.rates_bps(),
         )
 
     def forget_executor(self) -> None:
         """Drop what an executor that is gone has said."""
         self.session, self.heartbeat, self.store, self.result, self.ended, self.fence = "", None, "", None, None, 0
+        self.traffic = NodeTraffic()
 
 
 @dataclass(kw_only=True)

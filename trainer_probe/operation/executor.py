@@ -28,6 +28,7 @@ from fabrictune.trainer_probe.operation.driver_link import DriverLink
 from fabrictune.trainer_probe.operation.fork_client import ForkClient
 from fabrictune.trainer_probe.operation.heartbeats import heartbeat_values
 from fabrictune.trainer_probe.operation.log_filter import LogFilter
+from fabrictune.trainer_probe.operation.nic_counters import read_nic_bytes
 from fabrictune.trainer_probe.operation.node_folders import NodeFolders, remove_memory
 from fabrictune.trainer_probe.operation.node_ranks import NodeProcess, Services, rank_status
 from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeState, RankStatus, ServiceStatus
@@ -313,6 +314,7 @@ class Executor:
             number=self._number,
             state=self._state(),
             ranks=statuses,
+            nic_bytes=read_nic_bytes(self._settings.interface),
             services=services,
             log_lines=log_lines,
             num_dropped_lines=num_dropped_lines,

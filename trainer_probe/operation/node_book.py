@@ -53,6 +53,7 @@ class NodeBook:
         node = self.by_name[name]
         node.since_s = now_s
         node.heartbeat = heartbeat_of(message["heartbeat"])
+        node.traffic.take(node.heartbeat.nic_bytes, now_s)
         node.fence, node.store = int(message["fence"]), str(message["store"])
         node.result, node.ended = message["result"], message["ended"]
 

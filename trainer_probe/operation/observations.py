@@ -85,7 +85,7 @@ class NodeView:
     heartbeat: Heartbeat | None  # the last
     age_s: float  # of that, or since the node was asked to start
     has_ended: bool = False  # the backend says that its executor is gone
-    traffic_bps: tuple[float, ...] = ()  # over all its interfaces, between its last heartbeats, the newest last
+    traffic_bps: tuple[float, ...] = ()  # over all its interfaces, second by second, the newest last
 
 
 @dataclass(frozen=True, kw_only=True)
