@@ -5,10 +5,10 @@ from pathlib import Path
 from fabrictune.trainer_probe.operation.nic_counters import read_nic_bytes
 from fabrictune.trainer_probe.operation.node_traffic import NUM_SAMPLES, NodeTraffic
 
-DEVICES = """Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo:     100       2    0    0    0     0          0         0      100       2    0    0    0     0       0          0
-  eth0:    7000      60    0    0    0     0          0         0     3000      40    0    0    0     0       0          0
+DEVICES = """Inter-|   Receive                                        |  Transmit
+ face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
+    lo:  100       2    0    0    0     0          0         0   100       2    0    0    0     0       0          0
+  eth0: 7000      60    0    0    0     0          0         0  3000      40    0    0    0     0       0          0
 """
 
 
