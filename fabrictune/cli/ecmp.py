@@ -31,6 +31,7 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.framework.rules import site_rules
+from fabrictune.cli.learn_hash import learn_hash
 from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from fabrictune.topology.ecmp.link_report import LinkExplanation
 
 ecmp = CommandGroup(name="ecmp", help="Find the links on which flows collide, and what would help.")
+ecmp.add_command(learn_hash)
 
 
 @ecmp.command()

@@ -16,6 +16,7 @@ PERFTEST = tuple(
     ROOT / "tests" / "golden" / "perftest" / name for name in ("read_lat.txt", "bidirectional.txt", "write_bw.json")
 )
 LOADS = (ROOT / "tests" / "golden" / "experts" / "loads.csv",)
+CHOICES = ROOT / "tests" / "golden" / "hash_learning" / "choices.csv"
 FAILURES = tuple(ROOT / "tests" / "golden" / "failures" / name for name in ("ours.csv", "ours.yaml"))
 SURVIVE = ("--gpus", "64", "--runs", "0", "--out")
 PLACEMENTS = ROOT / "tests" / "golden" / "placement"
@@ -160,6 +161,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="coll explain", words=["coll", "explain", FILE, "--json"], files=NCCL_LOGS),
         Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
         Door(name="scenario check, flows", words=["scenario", "check", FILE], files=flows, scenario=LISTED),
+        Door(name="ecmp learn-hash", words=["ecmp", "learn-hash", FILE], files=(CHOICES,)),
         Door(name="ecmp analyze, loads", words=["ecmp", "analyze", FILE, "--json"], files=LOADS, scenario=SKEWED),
         Door(
             name="scenario check, placement",

@@ -50,6 +50,13 @@ def _with_plot(inputs: Inputs, variant: int) -> list[str]:
     return [str(inputs.jobs[variant]), *axis, "--out", str(inputs.sweep.with_name(f"asked{variant}"))]
 
 
+def _learnt(_: Inputs, variant: int) -> list[str]:
+    """Return choices to learn from, and flows to plan for: 40, or the 400 of the choices."""
+    folder = GOLDEN / "hash_learning"
+    flows = ("flows.csv", "choices.csv")[variant]
+    return [str(folder / "choices.csv"), "--flows", str(folder / flows)]
+
+
 def _fit(inputs: Inputs, variant: int) -> list[str]:
     return [str(inputs.measurements[variant]), *QUIET]
 
@@ -82,7 +89,7 @@ FAILURES = ("--failures", "llama3", "--runs", "2")
 PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
 READS = (  # options with a file to read
     *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key"),
-    *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner"),
+    *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner", "--flows"),
 )
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
@@ -109,6 +116,7 @@ WRITINGS = (
     Writing(name="ecmp whatif", words=lambda i, v: [str(i.jobs[v]), "--seeds", "3"]),
     Writing(name="ecmp factorial", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
     Writing(name="ecmp plan", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
+    Writing(name="ecmp learn-hash --ports", words=_learnt, out="source_ports.csv"),
     Writing(name="sim run", words=lambda i, v: [str(i.jobs[v])]),
     Writing(name="sim sweep", words=lambda i, _: [str(i.sweep)], is_sweep=True, last="result"),
     Writing(

@@ -19,6 +19,8 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
+from fabrictune.topology.hash_learning.observations import read_choices
+from fabrictune.topology.hash_learning.report import learn_hashes
 from tests.real import udp_endpoint
 from tests.real.namespaces import NamespaceFabric, Settings, fabric_of_namespaces, require_namespaces
 
@@ -106,8 +108,17 @@ def test_the_paths_found_are_the_paths_built(tmp_path: Path) -> None:
     assert sorted(port for ports in paths.values() for port in ports) == list(range(49152, 49152 + 256))
     assert (result["num_probes"], result["num_replies"], result["findings"]) == (4 * 256, 4 * 256, [])
     assert (result["num_probes"] - 1) / result["duration_s"] <= 500, "n probes are n - 1 intervals"
+    outcome = learned_from(tmp_path / "record")
+    assert outcome == (False, 256), "the kernel's hash is not linear, which 31 choices would show if it were"
     flows = RunRecord.read(tmp_path / "record").tables["probed_flows"]
     assert np.bincount(flows["path"]).tolist() == [len(ports) for ports in paths.values()]
+
+
+def learned_from(record: Path) -> tuple[bool, int]:
+    """Return whether the first leaf's hash is linear, and from how many choices that is known."""
+    (learned,) = learn_hashes(read_choices(record)[0])
+    assert learned.group.next_hops == tuple(f"agg0-{spine}:down0" for spine in range(4))
+    return learned.linear_choice is not None, len(learned.group)
 
 
 def four_paths() -> set[tuple[str, ...]]:
