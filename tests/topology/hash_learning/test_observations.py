@@ -56,7 +56,7 @@ def test_a_record_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_probed_paths_are_a_choice_a_hop(tmp_path: Path) -> None:
     """Three hops have two choices; behind an unknown one there is none."""
     hops = [{"addresses": [f"10.255.0.{n}"], "names": [name]} for n, name in enumerate(("tor0:down1", "s1:down0", ""))]
-    unknown = {"addresses": [], "names": []}
+    unknown: dict[str, list[str]] = {"addresses": [], "names": []}
     paths = [{"hops": hops, "source_ports": [49152, 49153]}, {"hops": [hops[0], unknown], "source_ports": [49154]}]
     run = describe_run(seed=0, started=0.0, targets=[{"source": "10.0.0.1", "target": "10.0.1.1", "paths": paths}])
     choices, num_left_out = read_choices(RunRecord(kind="topo probe", run=run, tables={}).write(tmp_path / "run"))
