@@ -1,12 +1,11 @@
-"""One file from one node's memory to another's, in chunks over authenticated messages.
+"""One file from one node's memory to another's, in chunks over authenticated frames.
 
-The sender names the file, its size and the generation it belongs to; then come the chunks, and a CRC32C of the whole.
+The sender names the file, its size and the generation it belongs to; then come the bytes, and a CRC32C of the whole.
 The receiver checks both and only then gives the file its name.
 
 Source: CRC32C: RFC 3720, appendix B.4.
 """
 
-import base64
 import threading
 import time
 from pathlib import Path
@@ -56,7 +55,7 @@ def send_file(
             if is_over.is_set():
                 raise TransferError(Mistake(where=str(path), found="is not sent any more"))
             checksum = google_crc32c.extend(checksum, chunk)
-            connection.send({"chunk": base64.b64encode(chunk).decode()})
+            connection.send_bytes(chunk)
             left -= len(chunk)
     connection.send({"checksum": checksum})
 
@@ -66,17 +65,16 @@ def receive_file(connection: Connection, memory: NodeMemory, name: str, num_byte
     checksum = received = 0
     with memory.new_file(name, num_bytes, generation) as half, half.open("wb") as file:
         while True:
-            message = connection.receive(scaled(ANSWER_S))
-            if "chunk" not in message:
+            frame = connection.receive_any(scaled(ANSWER_S))
+            if not isinstance(frame, bytes):
                 break
-            chunk = base64.b64decode(message["chunk"], validate=True)
-            received += len(chunk)
+            received += len(frame)
             if received > num_bytes:
                 raise TransferError(Mistake(where=name, found=f"more than {num_bytes:,} bytes"))
-            checksum = google_crc32c.extend(checksum, chunk)
-            file.write(chunk)
+            checksum = google_crc32c.extend(checksum, frame)
+            file.write(frame)
         file.flush()
-        if received != num_bytes or message.get("checksum") != checksum:
+        if received != num_bytes or frame.get("checksum") != checksum:
             found = f"{received:,} bytes with another checksum" if received == num_bytes else f"{received:,} bytes"
             raise TransferError(Mistake(where=name, found=found, allowed=f"{num_bytes:,} bytes as they were sent"))
 

@@ -29,7 +29,7 @@ from fabrictune.trainer_probe.operation.messages import (
 )
 from tests.patience import patience
 
-HEAD_BYTES = 44
+HEAD_BYTES = 45
 
 
 @contextmanager
@@ -108,6 +108,22 @@ def test_messages_arrive_whole_and_in_order(listener: Listener, key: bytes) -> N
         assert client.receive(patience(10)) == {"answer": None}
 
 
+def test_bytes_arrive_as_they_are_between_messages(listener: Listener, key: bytes) -> None:
+    """Any bytes, none and 4 MiB of them; where a message belongs they end the connection."""
+    contents = [bytes(range(256)), b"", bytes(frames.MAX_PAYLOAD_BYTES)]
+    with pair(listener, key) as (client, server):
+        for content in contents:
+            sending = threading.Thread(target=client.send_bytes, args=(content,))
+            sending.start()
+            assert server.receive_any(patience(10)) == content
+            sending.join()
+        client.send({"checksum": 1})
+        assert server.receive_any(patience(10)) == {"checksum": 1}
+        client.send_bytes(b"{}")
+        with pytest.raises(ForgedError, match="bytes where a message belongs"):
+            server.receive(patience(10))
+
+
 def test_a_peer_with_another_key_is_refused_by_both(listener: Listener) -> None:
     """The client sees that the server lacks its key, and the server lets nobody in."""
     with pytest.raises(ForgedError, match="does not have the key of this process"):
@@ -167,9 +183,9 @@ def test_a_proof_is_not_taken_back_by_its_own_side(key: bytes) -> None:
     assert first.finish(answer[-PROOF_BYTES:]) is None
 
 
-@pytest.mark.parametrize("attack", ["flipped", "repeated", "left out", "reordered", "other direction", "count"])
+@pytest.mark.parametrize("attack", ["flipped", "repeated", "left out", "reordered", "other direction", "count", "kind"])
 def test_a_frame_that_is_not_the_next_one_ends_the_connection(wire: Wire, attack: str) -> None:
-    """The HMAC covers session, direction, count and payload: nothing of such a frame is taken."""
+    """The HMAC covers session, direction, count, kind and payload: nothing of such a frame is taken."""
     first, second = wire.frame(step=1), wire.frame(step=2)
     wire.to_server.sendall(first)
     assert wire.server.receive(patience(10)) == {"step": 1}
@@ -180,6 +196,7 @@ def test_a_frame_that_is_not_the_next_one_ends_the_connection(wire: Wire, attack
         "reordered": wire.frame(step=3) + second,
         "other direction": b"",
         "count": second[:4] + (7).to_bytes(8, "big") + second[12:],
+        "kind": second[:12] + b"\1" + second[13:],
     }[attack]
     if attack == "other direction":
         wire.to_client.sendall(first)
