@@ -204,6 +204,11 @@ CHECKS: tuple[Requirement, ...] = (
         look=lambda: look_for_module("scapy", "pip install 'fabrictune[probe]'"),
     ),
     Requirement(
+        name="paramiko",
+        opens="fleet by SSH",
+        look=lambda: look_for_module("paramiko", "pip install 'fabrictune[fleet]'"),
+    ),
+    Requirement(
         name="optuna",
         opens="sim sweep with search: tpe",
         look=lambda: look_for_module("optuna", "pip install 'fabrictune[sweep]'"),

@@ -23,7 +23,7 @@ pip_install scikit-build-core nanobind cmake ninja
 
 if [ "${1:-}" = tests ]; then
     step "packages with PyTorch and the development tools, and the engine; a minute or two"
-    pip_install --group dev --no-build-isolation -e '.[train,redis,s3,kubernetes,probe,plot,sweep,pandas]'
+    pip_install --group dev --no-build-isolation -e '.[train,redis,s3,kubernetes,probe,plot,sweep,pandas,fleet]'
     ensure_test_packages
     step "image of a virtual machine with RDMA devices; half a minute, once"
     "$VENV/bin/python" -m fabrictune.rdma_bench.soft_roce >/dev/null || step "no image, so tests that use it are skipped"

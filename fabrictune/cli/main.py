@@ -41,6 +41,9 @@ COMMANDS = {
     "rdma": LazyCommand(
         "Predict and measure RDMA retransmission timers and link-flap tolerance.", "fabrictune.cli.rdma.group:rdma"
     ),
+    "fleet": LazyCommand(
+        "Read the hosts and switches of a cluster, and find what disagrees.", "fabrictune.cli.fleet.group:fleet"
+    ),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
     "law": LazyCommand(
         "List congestion-control algorithms (laws), and exchange parameters with a NIC.", "fabrictune.cli.law:law"

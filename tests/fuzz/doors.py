@@ -19,6 +19,7 @@ LOADS = (ROOT / "tests" / "golden" / "experts" / "loads.csv",)
 CHOICES = ROOT / "tests" / "golden" / "hash_learning" / "choices.csv"
 FAILURES = tuple(ROOT / "tests" / "golden" / "failures" / name for name in ("ours.csv", "ours.yaml"))
 SURVIVE = ("--gpus", "64", "--runs", "0", "--out")
+INVENTORIES = ROOT / "tests" / "golden" / "fleet" / "inventories"
 PLACEMENTS = ROOT / "tests" / "golden" / "placement"
 HOST_FILES = ("four-ranks.hosts", "slots.hosts", "ranks.rankfile", "placement.csv")
 FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
@@ -194,6 +195,11 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             name="rdma counters, two", words=["rdma", "counters", str(COUNTERS[0]), FILE, "--out", OUT], files=counters
         ),
         Door(name="train survive", words=["train", "survive", "--failures", FILE, *SURVIVE, OUT], files=FAILURES),
+        Door(
+            name="fleet collect, inventory",
+            words=["fleet", "collect", FILE, "--dry-run", "--known-hosts", "/dev/null"],
+            files=tuple(sorted(INVENTORIES.iterdir())),
+        ),
         Door(name="law import", words=["law", "import", FILE], files=(samples.nic,)),
         Door(
             name="rules",

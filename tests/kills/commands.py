@@ -143,6 +143,7 @@ WRITINGS = (
     ),
     Writing(name="rdma import", words=lambda _, v: [str(PERFTEST[v])]),
     Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
+    Writing(name="fleet collect", words=lambda _, v: ["--via", "local", f"node{v}"], starts_processes=True),
     Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
     Writing(name="report build", words=lambda i, v: [str(i.records[v])], out="report.html"),
     Writing(name="train survive", words=lambda _, v: [*FAILURES, "--gpus", f"{(64, 128)[v]}", *QUIET]),

@@ -1,0 +1,1 @@
+"""`fabrictune fleet`: the hosts and switches of a cluster."""

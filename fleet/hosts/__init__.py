@@ -1,0 +1,1 @@
+"""Hosts of a cluster, from the inventories that people have."""
