@@ -65,6 +65,7 @@ class Node:
     life: Life = "starting"
     since_s: float = 0.0  # the last word of it, or its start
     session: str = ""  # of its executor
+    address: str = ""
     heartbeat: Heartbeat | None = None
     fence: int = 0
     store: str = ""

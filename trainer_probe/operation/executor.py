@@ -35,6 +35,7 @@ from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeState
 from fabrictune.trainer_probe.operation.process_table import GONE
 from fabrictune.trainer_probe.operation.rank import STOP
 from fabrictune.trainer_probe.operation.rank_output import RankOutput
+from fabrictune.trainer_probe.operation.reachability import Reachability
 from fabrictune.trainer_probe.operation.self_check import SelfCheck, check_apart
 from fabrictune.trainer_probe.operation.tasks import JobTask, RankTask
 
@@ -75,6 +76,7 @@ class Executor:
         self._generation = self._fence = 0  # the newest seen; those up to the fence have ended
         self._processes: dict[str, NodeProcess] = {}
         self._services = Services()
+        self._reachability = Reachability(settings.node)
         self._log_filter = LogFilter()
         self._store_address = ""
         self._result: Mapping[str, Any] | None = None
@@ -109,6 +111,7 @@ class Executor:
         finally:
             self._link.close()
             self._forks.close()
+            self._reachability.close()
             for process in self._processes.values():
                 process.close()
             remove_memory(self._settings.job, self._settings.node)
@@ -171,6 +174,7 @@ class Executor:
     def _start(self, message: Mapping[str, Any]) -> None:
         """Start the ranks of a generation that do not run yet."""
         job, ranks = JobTask.of_values(message["job"]), tuple(message["ranks"])
+        self._reachability.watch(message["addresses"])
         for rank in ranks:
             name = f"rank {rank}"
             if name not in self._processes:
@@ -316,6 +320,7 @@ class Executor:
             ranks=statuses,
             nic_bytes=read_nic_bytes(self._settings.interface),
             services=services,
+            unreachable=self._reachability.unreachable(),
             log_lines=log_lines,
             num_dropped_lines=num_dropped_lines,
         )

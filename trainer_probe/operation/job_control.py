@@ -185,7 +185,10 @@ class JobControl:
         generation.task = replace(generation.task, store=store)
         self.phase = "running"
         values = {"kind": "start", "generation": generation.number, "nodes": list(generation.nodes)}
-        values["job"] = generation.task.to_values()
+        values |= {
+            "job": generation.task.to_values(),
+            "addresses": {name: self.nodes[name].address for name in generation.nodes},
+        }
         return [Send(node=node, values={**values, "ranks": list(ranks)}) for node, ranks in generation.ranks_of.items()]
 
     def _place(self, nodes: Sequence[str]) -> Mapping[str, tuple[int, ...]]:

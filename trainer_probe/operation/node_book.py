@@ -45,7 +45,7 @@ class NodeBook:
             node.session, node.num_starts = message["session"], 0
             values = {key: message[key] for key in ("node", "host", "address", "num_slots", "check")}
             commands.append(Record(kind="node joined", values=values))
-        node.life, node.fence = "joined", int(message["fence"])
+        node.life, node.fence, node.address = "joined", int(message["fence"]), str(message["address"])
         return commands
 
     def note_status(self, name: str, message: Mapping[str, Any], now_s: float) -> None:
