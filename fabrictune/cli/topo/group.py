@@ -128,20 +128,37 @@ def show(files: tuple[Path, ...], file_format: str | None, links: bool, as_json:
 @files_argument
 @format_option
 @click.option(
+    "--to",
+    "exporter",
+    type=click.Choice(["slurm", "slurm-yaml", "volcano", "kueue", "containerlab"]),
+    help="File of a scheduler or a lab instead of a fabric's.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="Output file, .graphml or .json."
 )
 @json_option
-def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json: bool) -> None:
-    """Write a fabric as GraphML for other tools, or as this project's JSON, by the ending of the file.
+def export(files: tuple[Path, ...], file_format: str | None, exporter: str | None, out: Path, as_json: bool) -> None:
+    """Write a fabric for other tools: GraphML or this project's JSON, by the ending of the file, or as --to says.
+
+    Schedulers get the locality of hosts: Slurm's topology.conf or topology.yaml, Volcano's HyperNodes, Kueue's Topology
+    with the labels of nodes. NICs, rails and rates have no place in these.
 
     \b
     Example:
       fabrictune topo export lab.clab.yml --out lab.graphml
+      fabrictune topo export cabling.csv --to slurm --out topology.conf
     """
+    from fabrictune.foundation.output_files import replaced_file
+    from fabrictune.topology.exporters import EXPORTERS
 
     _check(out)
     fabric = _import(files, file_format)
-    _save(fabric, out)
+    if exporter:
+        text = EXPORTERS[exporter](fabric)
+        with replaced_file(out) as half:
+            half.write_text(text)
+    else:
+        _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
 
 
