@@ -28,5 +28,5 @@ def test_its_table_has_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert ["--to", *EXPORTERS] == FORMS
     monkeypatch.chdir(tmp_path)
     assert run(shlex.split(COMMANDS[0])[1:]) == 0
-    for form in FORMS:
+    for form in EXPORTERS:
         assert run(["topo", "export", "fabric.json", "--to", form, "--out", form]) == 0
