@@ -75,10 +75,10 @@ def read_flight_recorder(paths: Sequence[Path]) -> CommTrace:
     entries_of: dict[int, list[_Entry]] = {}
     ranks_of: dict[str, tuple[int, ...]] = {}  # of groups, as the dumps list them
     for path in paths:
-        rank, dump = _rank_of(path), _load(path)
+        rank, dump = rank_of_dump(path), load_dump(path)
         if rank in entries_of:
             raise TraceError(Mistake(where=str(path), found=f"a second dump of rank {rank}"))
-        ranks_of |= _listed_groups(dump.get("pg_config"))
+        ranks_of |= listed_groups(dump.get("pg_config"))
         entries_of[rank] = list(_entries(dump, path, notes))
         if sum(map(len, entries_of.values())) > MAX_REQUESTS:
             raise TraceError(Mistake(where=str(path), found=f"more than {MAX_REQUESTS:,} requests, up to here"))
@@ -93,15 +93,16 @@ def read_flight_recorder(paths: Sequence[Path]) -> CommTrace:
     return trace_of_profiles(of_rank, notes=[*notes, *assumed_roots(requests)])
 
 
-def _rank_of(path: Path) -> int:
+def rank_of_dump(path: Path) -> int:
+    """Return the rank at the end of a dump's name; raises TraceError where there is none."""
     match = _RANK.search(path.name)
     if not match or int(match[1]) > MAX_RANK:
         raise TraceError(Mistake(where=str(path), found="no rank at the end of the name", allowed="NAME_RANK"))
     return int(match[1])
 
 
-def _load(path: Path) -> Mapping[str, Any]:
-    """Return what is in a dump."""
+def load_dump(path: Path) -> Mapping[str, Any]:
+    """Return what is in a dump, in either form; raises TraceError."""
     if _PICKLE.match(read_head(path, 2)):
         dump = load_plain_pickle(path, max_bytes=MAX_BYTES, error=TraceError)
     else:
@@ -111,7 +112,7 @@ def _load(path: Path) -> Mapping[str, Any]:
     return dump
 
 
-def _listed_groups(configuration: Any) -> Mapping[str, tuple[int, ...]]:
+def listed_groups(configuration: Any) -> Mapping[str, tuple[int, ...]]:
     """Return the ranks of the groups that a dump's head lists."""
     groups = {}
     for name, entry in configuration.items() if isinstance(configuration, dict) else ():

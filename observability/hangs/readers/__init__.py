@@ -1,0 +1,1 @@
+"""Readers: each turns files of one format into evidence."""
