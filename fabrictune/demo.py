@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, RECEIVER_OVERLOADED
 from fabrictune.foundation.output_files import check_output_file
 from fabrictune.foundation.progress import Progress, stage
@@ -17,6 +16,7 @@ from fabrictune.foundation.record_folders import record_place
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.units import format_duration
 from fabrictune.reports.page import write_page
+from fabrictune.scenario.bundled import bundled_path
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.collisions import CollisionSummary, summarize_collisions
 from fabrictune.studies.run_summary import Summary, summarize
@@ -79,16 +79,8 @@ def run_demo(out: Path, progress: Progress | None = None) -> Demo:
     return Demo(bad=bad, good=good, page=page)
 
 
-def scenario_file(name: str) -> Path:
-    """Return the path of a bundled scenario; raises UnavailableError where the installation lacks it."""
-    path = Path(__file__).parent / "scenarios" / f"{name}.yaml"
-    if not path.is_file():
-        raise UnavailableError(Mistake(where=str(path), found="no such file", next_step="install fabrictune again"))
-    return path
-
-
 def _run_case(placement: str, directory: Path, progress: Progress | None) -> DemoCase:
-    scenario = load_scenario(scenario_file(f"demo-{placement}"))
+    scenario = load_scenario(bundled_path(f"demo-{placement}"))
     record = simulate(scenario, progress=progress)
     if record.run["outcome"] == "interrupted":
         raise KeyboardInterrupt  # half a comparison answers nothing

@@ -47,6 +47,16 @@ def replaced_file(path: Path) -> Iterator[Path]:
         raise InputError(Mistake(where=str(path), found=found)) from error
 
 
+def write_new_file(path: Path, content: bytes) -> None:
+    """Write a file that is not there yet, whole or not at all; raises InputError."""
+    check_output_file(path)
+    if path.exists():
+        next_step = "choose another name; nothing was written"
+        raise InputError(Mistake(where=str(path), found="a file that exists", next_step=next_step))
+    with replaced_file(path) as half:
+        half.write_bytes(content)
+
+
 def check_output_file(path: Path, *, makes_parents: bool = False) -> None:
     """Raise InputError where `path` cannot be written: asked before the work that makes its content.
 

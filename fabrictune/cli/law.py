@@ -61,6 +61,26 @@ def show(name: str, as_json: bool) -> None:
     )
 
 
+@law.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def new(file: Path, as_json: bool) -> None:
+    """Write a short law to FILE, a Python file, to be changed and run with --trust-code.
+
+    \b
+    Example:
+      fabrictune law new my_law.py
+      fabrictune law show my_law.py --trust-code
+    """
+    from fabrictune.cc.examples import write_example
+
+    write_example(file)
+    if as_json:
+        print_json({"file": str(file)})
+    else:
+        print_lines([f"file: {file}", f"run it: law: {file} in a scenario, with --trust-code"])
+
+
 @law.command("import")
 @click.argument("nic", metavar="NIC", type=click.Path(path_type=Path))
 @json_option

@@ -1,5 +1,6 @@
-"""`fabrictune scenario`: check a scenario file, and list the keys that one may have."""
+"""`fabrictune scenario`: check a scenario file, list the keys of one, and list and copy the bundled scenarios."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -8,9 +9,9 @@ from fabrictune.cli.framework.findings import findings_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.keys import print_keys
 from fabrictune.cli.framework.options import is_code_trusted, json_option, scenario_argument
-from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
 
-scenario = CommandGroup(name="scenario", help="Check a scenario file, and list the keys it can have.")
+scenario = CommandGroup(name="scenario", help="Check a scenario file, list its keys, and copy a bundled one.")
 
 
 @scenario.command()
@@ -47,6 +48,46 @@ def check(scenario: Path, as_json: bool) -> None:
         )
         if compiled.findings:
             print_findings(compiled.check_files())
+
+
+@scenario.command("list")
+@json_option
+def list_scenarios(as_json: bool) -> None:
+    """List the bundled scenarios with their questions.
+
+    \b
+    Example:
+      fabrictune scenario list
+    """
+    from fabrictune.scenario.bundled import bundled_scenarios
+
+    scenarios = bundled_scenarios()
+    if as_json:
+        print_json([asdict(one) for one in scenarios])
+    else:
+        print_table(("scenario", "question"), [(one.name, one.question) for one in scenarios])
+
+
+@scenario.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Output file.  [default: NAME.yaml]")
+@json_option
+def copy(name: str, out: Path | None, as_json: bool) -> None:
+    """Copy the bundled scenario NAME, to be changed and run.
+
+    \b
+    Example:
+      fabrictune scenario copy incast --out my-incast.yaml
+      fabrictune sim run my-incast.yaml
+    """
+    from fabrictune.scenario.bundled import copy_bundled
+
+    place = out or Path(f"{name}.yaml")
+    copy_bundled(name, place)
+    if as_json:
+        print_json({"file": str(place)})
+    else:
+        print_lines([f"file: {place}"])
 
 
 @scenario.command()

@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
-from fabrictune.demo import run_demo, scenario_file
+from fabrictune.demo import run_demo
 from fabrictune.foundation.records import RunRecord
+from fabrictune.scenario.bundled import bundled_path
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
 
 
 def test_the_two_scenarios_differ_in_the_placement_alone() -> None:
     """Fabric, routing, law, message and engine are the same, so that only the placement can make the difference."""
-    bad, good = (load_scenario(scenario_file(f"demo-{name}")) for name in ("interleaved", "contiguous"))
+    bad, good = (load_scenario(bundled_path(f"demo-{name}")) for name in ("interleaved", "contiguous"))
     assert (bad.fabric, bad.routing, bad.law, bad.engine, bad.seed) == (
         good.fabric, good.routing, good.law, good.engine, good.seed,
     )  # fmt: skip
@@ -24,7 +25,7 @@ def test_the_two_scenarios_differ_in_the_placement_alone() -> None:
 
 def test_the_fabric_is_megascales_in_small() -> None:
     """16 servers of 8 rails, 4 to a ToR set: 128 GPUs and 4 x 8 = 32 ToRs, two 200G NICs to a 400G port."""
-    network = compose(load_scenario(scenario_file("demo-contiguous"))).network
+    network = compose(load_scenario(bundled_path("demo-contiguous"))).network
     fabric = network.fabric
     assert fabric.num_nics == 128
     assert int((fabric.node_tier_N == 1).sum()) == 32

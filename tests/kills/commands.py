@@ -99,6 +99,7 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "rdma matrix": "needs RDMA devices on several hosts",
     "train operate --run": "a job's folder is resumed: tests/trainer_probe/operation kills its processes",
     "train executor --folder": "it serves a driver: tests/trainer_probe/operation kills it",
+    "scenario copy": "it writes no file that is there",
     "train checkpoint export": "needs a training's checkpoint; it writes as `train run --export` does",
 }
 WRITINGS = (
