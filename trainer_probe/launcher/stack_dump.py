@@ -26,21 +26,21 @@ def answer(path: Path) -> None:
     faulthandler.register(_SIGNAL, file=path.open("w"), all_threads=True)
 
 
-def ask(paths: Mapping[int, tuple[int, Path]]) -> list[str]:
+def ask(paths: Mapping[int, tuple[int, Path]], patience_s: float | None = None) -> list[str]:
     """Return a line for each distinct stack with its ranks; `paths` maps ranks to process and file."""
     for process, _ in paths.values():
         with suppress(ProcessLookupError):  # it has just ended, as others do with the rank that failed
             os.kill(process, _SIGNAL)
-    _await_answers([path for _, path in paths.values()])
+    _await_answers([path for _, path in paths.values()], scaled(PATIENCE_S) if patience_s is None else patience_s)
     ranks_at = defaultdict[str, list[int]](list)
     for rank, (_, path) in paths.items():
         ranks_at[_describe(path.read_text() if path.exists() else "")].append(rank)
     return [f"rank {', '.join(map(str, ranks))}: {place}" for place, ranks in ranks_at.items()]
 
 
-def _await_answers(paths: list[Path]) -> None:
-    """Return when all files have content and stop growing, or after PATIENCE_S."""
-    deadline_s, last = time.monotonic() + scaled(PATIENCE_S), [0] * len(paths)
+def _await_answers(paths: list[Path], patience_s: float) -> None:
+    """Return when all files have content and stop growing, or after so long."""
+    deadline_s, last = time.monotonic() + patience_s, [0] * len(paths)
     while time.monotonic() < deadline_s:
         time.sleep(scaled(WRITING_S))
         sizes = [path.stat().st_size if path.exists() else 0 for path in paths]

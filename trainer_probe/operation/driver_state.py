@@ -21,7 +21,7 @@ Life = Literal["starting", "away", "joined", "ending", "ended", "evicted"]  # aw
 class Limits:
     """How long the driver waits, in seconds."""
 
-    end_s: float = 4.0  # for executors to confirm that a generation has ended; then the backend ends them
+    end_s: float = 6.0  # for executors to confirm that a generation has ended; then the backend ends them
     rejoin_s: float = 10.0  # for executors that live, after the driver was started again
     join_s: float = 120.0  # from the start of a node to its first word: torch is imported in it
     max_starts: int = 8  # of a node, one after another, that never joined

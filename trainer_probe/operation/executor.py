@@ -30,9 +30,9 @@ from fabrictune.trainer_probe.operation.heartbeats import heartbeat_values
 from fabrictune.trainer_probe.operation.log_filter import LogFilter
 from fabrictune.trainer_probe.operation.nic_counters import read_nic_bytes
 from fabrictune.trainer_probe.operation.node_folders import NodeFolders, remove_memory
-from fabrictune.trainer_probe.operation.node_ranks import NodeProcess, Services, rank_status
+from fabrictune.trainer_probe.operation.node_ranks import STOPPED, NodeProcess, Services, rank_status
 from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeState, RankStatus, ServiceStatus
-from fabrictune.trainer_probe.operation.process_table import GONE
+from fabrictune.trainer_probe.operation.process_table import GONE, read_process
 from fabrictune.trainer_probe.operation.rank import STOP
 from fabrictune.trainer_probe.operation.rank_output import RankOutput
 from fabrictune.trainer_probe.operation.reachability import Reachability
@@ -44,6 +44,7 @@ STORE = "store"
 PROCESSES_FILE = "processes.json"
 WITH_LOADER = ("start", "load", "first step", "step")  # sections in which the loader has to be there
 MAX_STACKS = 64  # lines of stack dumps in a status
+STACKS_S = 1.0  # for them to be written: well within the driver's limit for the end, however slow the machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,9 +258,9 @@ class Executor:
         if generation <= self._fence or self._ending is not None:
             return
         began_s = time.monotonic()
-        living = [process for process in self._ranks() if process.exit_code is None]
-        paths = {p.rank: (p.pid, self._folders.logs / f"rank-{p.rank}.stacks") for p in living if p.pid > 0}
-        stacks = stack_dump.ask(paths)[:MAX_STACKS] if paths else []
+        able = [process for process in self._ranks() if process.exit_code is None and _can_answer(process.pid)]
+        paths = {process.rank: (process.pid, self._folders.logs / f"rank-{process.rank}.stacks") for process in able}
+        stacks = stack_dump.ask(paths, STACKS_S)[:MAX_STACKS] if paths else []
         self._fence = max(self._fence, generation)
         self._generation = max(self._generation, generation)
         self._ending = (generation, began_s, stacks)
@@ -341,6 +342,11 @@ class Executor:
         if self._ending is not None:
             return "ending"
         return "running" if self._has_ranks() else "ready"
+
+
+def _can_answer(pid: int) -> bool:
+    """Return whether a process can write its stacks; one that is stopped cannot."""
+    return pid > 0 and read_process(pid).state not in (GONE, *STOPPED)
 
 
 def _has_loader(status: RankStatus) -> bool:

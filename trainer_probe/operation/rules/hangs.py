@@ -110,7 +110,12 @@ def _find_slow(waits: Mapping[int, Wait], view: View) -> Diagnosis | None:
     """Return the rank at work that others wait for longer than a step usually takes."""
     late = [rank for rank in waits if view.ranks[rank].quiet_s > view.limits.slow_s]
     roots = [view.ranks[rank] for rank in find_roots(waits, late) if rank in view.ranks and rank not in waits]
-    slow = [status for status in roots if view.limits.of_section(status.section) == view.limits.hang_s]
+    wait_s = max((view.ranks[rank].quiet_s for rank in late), default=0.0)
+    slow = [
+        status
+        for status in roots
+        if view.limits.of_section(status.section) == view.limits.hang_s and view.has_heard(status.rank, wait_s)
+    ]
     if not slow or len(slow) == len(view.ranks):
         return None
     first = min(slow, key=lambda status: (status.step, status.rank))
@@ -120,7 +125,7 @@ def _find_slow(waits: Mapping[int, Wait], view: View) -> Diagnosis | None:
         ranks=(first.rank,),
         nodes=(view.node_of(first.rank),),
         evidence=(_describe(first, view), *_waiting(first.rank, late, waits)),
-        quiet_s=max(view.ranks[rank].quiet_s for rank in late),
+        quiet_s=wait_s,
         is_fatal=False,
         step=first.step,
     )

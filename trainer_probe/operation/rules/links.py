@@ -29,7 +29,7 @@ def find_stalled_transport(waits: Mapping[int, Wait], overdue: Iterable[int], vi
         if rank in waits
         and not waits[rank].blockers
         and not _has_member_at_work(waits[rank], waits, view)
-        and not _has_silent_member(waits[rank], view)
+        and all(view.has_heard(member, view.ranks[rank].quiet_s) for member in waits[rank].members)
     ]
     if not stalled:
         return None
@@ -95,12 +95,6 @@ def _has_member_at_work(wait: Wait, waits: Mapping[int, Wait], view: View) -> bo
         and (status.idle_s is None or status.idle_s < view.settings.busy_idle_s or status.quiet_s < view.limits.hang_s)
         for member in wait.members
     )
-
-
-def _has_silent_member(wait: Wait, view: View) -> bool:
-    """Return whether a member's node has said nothing for most of the wait, so that the node itself may be gone."""
-    quiet_s = view.ranks[wait.rank].quiet_s
-    return any(2 * view.age_s.get(view.node_of(member), 0.0) > quiet_s for member in wait.members)
 
 
 def _members(status: RankStatus, view: View) -> Sequence[int]:

@@ -79,6 +79,10 @@ class View:
         since_s = self.since_s(status)
         return all(view.has_ended or view.age_s + self.settings.settle_s <= since_s for view in self.nodes)
 
+    def has_heard(self, rank: int, wait_s: float) -> bool:
+        """Return whether a rank's node has reported in the second half of a wait for it: else it may itself be gone."""
+        return 2 * self.age_s.get(self.node_of(rank), 0.0) <= wait_s
+
     def log_lines(self, node: str) -> tuple[str, ...]:
         """Return the last lines of a node's log that match a keyword."""
         return next((view.heartbeat.log_lines for view in self.nodes if view.node == node and view.heartbeat), ())

@@ -266,6 +266,10 @@ HEALTHY: dict[str, dict[str, Any]] = {
         "ranks": {0: {"quiet_s": 10.5, "idle_s": 10.5, **WAITS_FOR_2}, 2: {"quiet_s": 0.6, **WAITS_FOR_2}},
         "views": {"b": {"age_s": 9.9}},
     },
+    "others wait for a rank, and its node is not heard since": {
+        "ranks": {0: {"quiet_s": 5.0, **WAITS_FOR_2}},
+        "views": {"b": {"age_s": 4.8}},
+    },
     "a late heartbeat": {"views": {"b": {"age_s": 9.0}}},
     "all late at once: the driver was": {"views": {"a": {"age_s": 15.0}, "b": {"age_s": 15.0}}},
     "not reached, but training": {"nodes": {"a": {"unreachable": ("b",)}}},
