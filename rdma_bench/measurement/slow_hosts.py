@@ -1,15 +1,12 @@
 """Hosts of a matrix that are slower than the others, found robustly.
 
 A host's figure is the median over its peers, as a sender and as a receiver, so that one slow peer does not count
-against it. A host is slow if its figure lies beyond the median of all hosts by more than a share of that median, and by
-more than several standard deviations, which the median absolute deviation estimates: neither is moved by the slow host
-itself. A matrix of few hosts cannot tell whose fault a slow pair is.
-
-Source: Iglewicz and Hoaglin, "How to Detect and Handle Outliers", ASQC (1993), modified z-score.
+against it. A host is slow if its figure is an outlier among those of all hosts (`foundation/outliers.py`). A matrix of
+few hosts cannot tell whose fault a slow pair is.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -17,29 +14,22 @@ from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.rdma import SLOW_HOST
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.findings import Confidence, Finding
+from fabrictune.foundation.outliers import Outlier, find_outliers
 from fabrictune.foundation.units import PS_PER_NS, format_duration, format_fraction, format_rate
 from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfer
 
-NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _ROLES = ("sends", "receives")
 Case = tuple[int, int, int]  # queue pairs, bytes, directions
 Figures = Mapping[tuple[Case, str], dict[str, float]]  # of each host, by case and role
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Outlier:
+class _SlowHost:
     """A host that is slow in one role and case."""
 
-    host: str
+    outlier: Outlier
     role: str
-    own: float
-    usual: float
-    deviations: float  # from the usual figure, in standard deviations; infinite where the hosts do not differ
     case: Case
-
-    @property
-    def deviation_fraction(self) -> float:
-        return abs(self.own - self.usual) / self.usual
 
 
 def check_hosts(
@@ -51,30 +41,20 @@ def check_hosts(
     subject = f"{num_hosts} hosts as senders and as receivers"
     if num_hosts < least:
         return skip_check(SLOW_HOST.id, subject, f"it takes {least:g} hosts to tell whose fault a slow pair is")
-    worst: dict[tuple[str, str], _Outlier] = {}
+    worst: dict[tuple[str, str], _SlowHost] = {}
     figures = _figures(transfers, is_latency=is_latency, least=least)
-    for outlier in _outliers(figures, deviation, spread, is_latency=is_latency):
-        key = outlier.host, outlier.role
-        if key not in worst or outlier.deviation_fraction > worst[key].deviation_fraction:
-            worst[key] = outlier
+    for (case, role), own_of_host in figures.items():
+        for outlier in find_outliers(own_of_host, deviation=deviation, spread=spread, is_less_better=is_latency):
+            key = outlier.name, role
+            if key not in worst or outlier.deviation_fraction > worst[key].outlier.deviation_fraction:
+                worst[key] = _SlowHost(outlier=outlier, role=role, case=case)
     return run_check(
         SLOW_HOST.id,
         subject,
-        (_finding(outlier, num_hosts, is_latency=is_latency) for outlier in worst.values()),
+        (_finding(host, num_hosts, is_latency=is_latency) for host in worst.values()),
         expected=f"within {format_fraction(deviation)} of their median",
         actual="all are",
     )
-
-
-def _outliers(figures: Figures, deviation: float, spread: float, *, is_latency: bool) -> Iterator[_Outlier]:
-    for (case, role), own_of_host in figures.items():
-        usual = median(own_of_host.values())
-        sigma = NORMAL_MAD * median(abs(own - usual) for own in own_of_host.values())
-        for host, own in own_of_host.items():
-            slower = (own - usual) if is_latency else (usual - own)
-            if slower > deviation * usual and slower > spread * sigma:
-                deviations = slower / sigma if sigma else float("inf")
-                yield _Outlier(host=host, role=role, own=own, usual=usual, deviations=deviations, case=case)
 
 
 def _figures(transfers: Sequence[MeasuredTransfer], *, is_latency: bool, least: float) -> Figures:
@@ -94,16 +74,15 @@ def _figures(transfers: Sequence[MeasuredTransfer], *, is_latency: bool, least: 
     }
 
 
-def _finding(outlier: _Outlier, num_hosts: int, *, is_latency: bool) -> Finding:
+def _finding(host: _SlowHost, num_hosts: int, *, is_latency: bool) -> Finding:
     def show(value: float) -> str:
         return format_duration(value * PS_PER_NS) if is_latency else format_rate(value)
 
-    queue_pairs, size_bytes, _ = outlier.case
-    far = f"{outlier.deviations:.1f} standard deviations" if outlier.deviations < 1e6 else "the others do not differ"
-    more = "more" if is_latency else "less"
+    outlier, (queue_pairs, size_bytes, _) = host.outlier, host.case
+    own, far = show(outlier.own), f"{outlier.deviation_fraction:.0%} {'more' if is_latency else 'less'}"
     return SLOW_HOST.finding(
-        entity=outlier.host,
-        actual=f"{outlier.role} at {show(outlier.own)} in the median, {outlier.deviation_fraction:.0%} {more} ({far})",
+        entity=outlier.name,
+        actual=f"{host.role} at {own} in the median, {far} ({outlier.distance})",
         expected=f"{show(outlier.usual)}, the median of {num_hosts} hosts",
         confidence=Confidence.MEASURED,
         evidence=(f"table rdma_transfers: {queue_pairs} queue pairs, {size_bytes} B",),
