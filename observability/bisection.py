@@ -49,18 +49,23 @@ def num_rounds(num_nodes: int, *, votes: int = 1) -> int:
     return votes * (3 + max(1, ceil(log2(max(2, num_nodes)))))
 
 
-def find_guilty(nodes: Iterable[int], fails: Oracle, *, votes: int = 1, least_nodes: int = 2) -> Bisection:
-    """Return the nodes because of which groups fail; `least_nodes` is how many a test needs."""
-    return _Search(fails, votes=votes, least_nodes=least_nodes).run(tuple(nodes))
+def find_guilty(
+    nodes: Iterable[int], fails: Oracle, *, votes: int = 1, least_nodes: int = 2, companions: Iterable[int] = ()
+) -> Bisection:
+    """Return the nodes because of which groups fail; `least_nodes` is how many a test needs.
+
+    `companions` are other nodes, which are known to pass.
+    """
+    return _Search(fails, votes=votes, least_nodes=least_nodes, passed=companions).run(tuple(nodes))
 
 
 class _Search:
     """The state of a search: who has passed, and what has been tested."""
 
-    def __init__(self, fails: Oracle, *, votes: int, least_nodes: int) -> None:
+    def __init__(self, fails: Oracle, *, votes: int, least_nodes: int, passed: Iterable[int]) -> None:
         self._fails, self._votes, self._least_nodes = fails, votes, least_nodes
         self._suspects: Group = ()
-        self._passed: list[int] = []  # nodes of groups that passed: companions, the last used last
+        self._passed = list(passed)  # nodes of groups that passed: companions, the last used last
         self._rounds: list[tuple[Group, ...]] = []
         self._unresolved: list[Group] = []
         self._false_alarms: list[Group] = []
@@ -86,7 +91,8 @@ class _Search:
 
     def _narrow(self, group: Group) -> list[Group]:
         """Return the single nodes that a failing group comes down to."""
-        failing, suspects = [group], []
+        failing = [group]
+        suspects: list[Group] = []
         while failing:
             halves = {group: _halves(group) for group in failing}
             verdicts = self._judge([half for pair in halves.values() for half in pair])
@@ -105,9 +111,7 @@ class _Search:
         known = [group for group in suspects if group not in self._unresolved]
         verdicts = self._judge(known)
         self._false_alarms += [group for group, is_failing in verdicts.items() if not is_failing]
-        return [
-            group[0] for group, is_failing in verdicts.items() if is_failing and group not in self._unresolved
-        ]
+        return [group[0] for group, is_failing in verdicts.items() if is_failing and group not in self._unresolved]
 
     def _judge(self, groups: Sequence[Group]) -> dict[Group, bool]:
         """Return whether each group fails; one that cannot be tested for want of companions fails, unresolved."""
@@ -152,7 +156,7 @@ class _Search:
 
     def _pair_up(self) -> None:
         """Where no node has passed, pair the suspects with one another, round after round, until a pair passes."""
-        first, *others = (*self._suspects, *(() if len(self._suspects) % 2 == 0 else (NOBODY,)))
+        first, *others = self._suspects if len(self._suspects) % 2 == 0 else (*self._suspects, NOBODY)
         for shift in range(1, 1 + MAX_PAIRINGS):
             if self._passed or len(self._suspects) < 3 or self._least_nodes != 2:
                 return

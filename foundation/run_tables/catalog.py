@@ -8,6 +8,7 @@ from fabrictune.foundation.run_tables import (
     calibration,
     collectives,
     comparison,
+    diagnostics,
     ecmp,
     rdma,
     replay,
@@ -26,6 +27,7 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Calibrations": calibration.TABLES,
     "Training": training.TABLES,
     "Effective training time": survival.TABLES,
+    "Diagnostics of nodes": diagnostics.TABLES,
     "RDMA": rdma.TABLES,
 }
 TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}

@@ -98,6 +98,8 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "rdma lat": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma matrix": "needs RDMA devices on several hosts",
     "train operate --run": "a job's folder is resumed: tests/trainer_probe/operation kills its processes",
+    "train diagnose": "it starts ranks: tests/fabrictune/diagnostics runs them",
+    "train diagnose --folder": "it starts ranks: tests/fabrictune/diagnostics runs them",
     "train executor --folder": "it serves a driver: tests/trainer_probe/operation kills it",
     "scenario copy": "it writes no file that is there",
     "train checkpoint export": "needs a training's checkpoint; it writes as `train run --export` does",

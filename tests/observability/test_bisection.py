@@ -43,7 +43,8 @@ def test_one_guilty_node_is_found_in_logarithmic_rounds(size: int) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_healthy_nodes_take_one_round(size: int) -> None:
     found = find_guilty(range(size), _planted())
-    assert found.guilty == () and len(found.rounds) == 1
+    assert found.guilty == ()
+    assert len(found.rounds) == 1
 
 
 @pytest.mark.parametrize("size", [4, 8, 64, 1024])
@@ -53,7 +54,8 @@ def test_several_guilty_nodes_are_all_found(size: int, count: int) -> None:
     for _ in range(10):
         guilty = tuple(sorted(random.choice(size, min(count, size // 2), replace=False).tolist()))
         found = find_guilty(range(size), _planted(*guilty))
-        assert found.guilty == guilty and found.unresolved == ()
+        assert found.guilty == guilty
+        assert found.unresolved == ()
         assert len(found.rounds) <= 3 * num_rounds(size)
 
 
@@ -64,7 +66,8 @@ def test_a_guilty_node_in_each_half_of_four_is_found_by_pairing_anew() -> None:
 
 def test_two_nodes_alone_cannot_be_told_apart() -> None:
     found = find_guilty((0, 1), _planted(1))
-    assert found.guilty == () and set(found.unresolved) == {(0,), (1,)}
+    assert found.guilty == ()
+    assert set(found.unresolved) == {(0,), (1,)}
 
 
 def test_a_test_of_single_nodes_needs_no_companion() -> None:
@@ -74,20 +77,23 @@ def test_a_test_of_single_nodes_needs_no_companion() -> None:
 def test_a_group_that_fails_only_as_a_whole_names_nobody() -> None:
     """The fault lies between 1 and 6: each half passes, and all eight fail again."""
     found = find_guilty(range(8), lambda groups: [{1, 6} <= set(group) for group in groups])
-    assert found.guilty == () and found.unresolved == (tuple(range(8)),)
+    assert found.guilty == ()
+    assert found.unresolved == (tuple(range(8)),)
 
 
 def test_a_failure_that_does_not_come_again_is_a_false_alarm() -> None:
     """The first test of all eight fails by chance; halves pass, and the eight pass when tested again."""
     results = iter([True, False, False, False])
     found = find_guilty(range(8), lambda groups: [next(results) for _ in groups])
-    assert found.guilty == () and found.false_alarms == (tuple(range(8)),)
+    assert found.guilty == ()
+    assert found.false_alarms == (tuple(range(8)),)
 
 
 def test_a_single_node_that_fails_once_is_not_named() -> None:
     random_failures = iter([True, True, False, True, False, False])
     found = find_guilty(range(4), lambda groups: [next(random_failures) for _ in groups])
-    assert found.guilty == () and found.false_alarms == ((0,),)
+    assert found.guilty == ()
+    assert found.false_alarms == ((0,),)
 
 
 @pytest.mark.parametrize("error", [0.02, 0.05])
@@ -99,7 +105,8 @@ def test_votes_hold_off_noise(error: float) -> None:
         found = find_guilty(range(64), _noisy(guilty, error, seed), votes=3)
         right += set(found.guilty) == guilty
         named_wrongly += not set(found.guilty) <= guilty
-    assert right >= 190 and named_wrongly <= 2
+    assert right >= 190
+    assert named_wrongly <= 2
 
 
 def test_noise_alone_names_nobody() -> None:

@@ -100,10 +100,20 @@ def check_apart(asked: SelfCheck, *, timeout_s: float | None = None) -> dict[str
     return {"is_passed": False, "elapsed_s": elapsed_s, "checks": [asdict(failed)], "versions": {}}
 
 
+def whole_number_matrices() -> tuple[Any, Any, Any]:
+    """Return two matrices of small whole numbers, and their product."""
+    import numpy as np
+
+    rows, columns = np.indices((_SIDE, _SIDE))
+    left = (rows * 7 + columns * 3) % (2 * _LARGEST + 1) - _LARGEST
+    right = (rows * 5 + columns * 11) % (2 * _LARGEST + 1) - _LARGEST
+    return left, right, left @ right
+
+
 def _product_of_cpu(asked: SelfCheck) -> Iterator[CheckResult]:
     import numpy as np
 
-    left, right, expected = _matrices()
+    left, right, expected = whole_number_matrices()
     found = [left.astype(np.float32) @ right.astype(np.float32) for _ in range(_NUM_PRODUCTS)]
     yield _product("cpu", sum(int((product != expected).sum()) for product in found), expected.size * len(found))
 
@@ -113,7 +123,7 @@ def _product_of_gpus(asked: SelfCheck) -> Iterator[CheckResult]:
         return
     import torch
 
-    left, right, expected = (torch.from_numpy(values) for values in _matrices())
+    left, right, expected = (torch.from_numpy(values) for values in whole_number_matrices())
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # partial sums stay exact
     num_gpus = torch.cuda.device_count()
     yield CheckResult(
@@ -133,16 +143,6 @@ def _product_of_gpus(asked: SelfCheck) -> Iterator[CheckResult]:
                 num_wrong += int((product != right_bits).sum())
             name = f"{device} {str(dtype).removeprefix('torch.')}"
             yield _product(name, num_wrong, expected.numel() * _NUM_PRODUCTS)
-
-
-def _matrices() -> tuple[Any, Any, Any]:
-    """Return two matrices of small whole numbers, and their product."""
-    import numpy as np
-
-    rows, columns = np.indices((_SIDE, _SIDE))
-    left = (rows * 7 + columns * 3) % (2 * _LARGEST + 1) - _LARGEST
-    right = (rows * 5 + columns * 11) % (2 * _LARGEST + 1) - _LARGEST
-    return left, right, left @ right
 
 
 def _product(device: str, num_wrong: int, num_elements: int) -> CheckResult:

@@ -3,6 +3,7 @@
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.train.ablate import ablate
 from fabrictune.cli.train.checkpoint import checkpoint
+from fabrictune.cli.train.diagnose import diagnose
 from fabrictune.cli.train.effective import effective
 from fabrictune.cli.train.executor import executor
 from fabrictune.cli.train.keys import keys
@@ -13,5 +14,5 @@ from fabrictune.cli.train.status import status
 from fabrictune.cli.train.survive import survive
 
 train = CommandGroup(name="train", help="Train a language model over three axes of parallelism.")
-for command in (run, operate, executor, status, plan, ablate, effective, survive, keys, checkpoint):
+for command in (run, operate, executor, status, plan, diagnose, ablate, effective, survive, keys, checkpoint):
     train.add_command(command)

@@ -55,10 +55,10 @@ def test_each_failure_says_what_to_do(tmp_path: Path) -> None:
 
 def test_a_wrong_product_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One element that differs by one: the smallest fault there is."""
-    left, right, expected = self_check._matrices()
+    left, right, expected = self_check.whole_number_matrices()
     expected = expected.copy()
     expected[100, 200] += 1
-    monkeypatch.setattr(self_check, "_matrices", lambda: (left, right, expected))
+    monkeypatch.setattr(self_check, "whole_number_matrices", lambda: (left, right, expected))
     assert failed(run_self_check(SelfCheck(folder=str(tmp_path), min_memory_bytes=1, min_disk_bytes=1))) == [
         "product cpu"
     ]
@@ -66,7 +66,7 @@ def test_a_wrong_product_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_products_are_exact_in_any_order() -> None:
     """No partial sum of magnitudes reaches 2**24, from which float32 rounds; entries are exact in bfloat16."""
-    left, right, _ = self_check._matrices()
+    left, right, _ = self_check.whole_number_matrices()
     assert (np.abs(left) @ np.abs(right)).max() < 2**24
     assert max(np.abs(left).max(), np.abs(right).max()) <= 2**8
 

@@ -1,0 +1,1 @@
+"""Diagnostics of a job's nodes: tests on each, tests between them, and the nodes that are to blame."""

@@ -1,0 +1,1 @@
+"""Tests of one node, each in a process of its own."""
