@@ -8,6 +8,7 @@ count: a process that came back wrote it.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fabrictune.foundation.errors import CheckpointError, Mistake
@@ -51,17 +52,16 @@ def newest(
 def candidates(storages: Sequence[Storage], *, before_step: int | None = None) -> list[CheckpointId]:
     """Return the checkpoints that may be complete, the newest first."""
     found: set[CheckpointId] = set()
-    first_steps: dict[int, int] = {}
     failures = []
     for storage in storages:
         try:
             names = storage.names()
-            first_steps |= generations(storage, names)
             found |= {checkpoint for name in names if (checkpoint := CheckpointId.parse(name)) is not None}
         except OSError as error:
             failures.append(error)
     if storages and len(failures) == len(storages):
         raise failures[0]
+    first_steps = known_generations(storages)
     return [
         checkpoint
         for checkpoint in sorted(found, reverse=True)
@@ -74,6 +74,15 @@ def is_superseded(checkpoint: CheckpointId, first_steps: Mapping[int, int]) -> b
     return any(
         generation > checkpoint.generation and step < checkpoint.step for generation, step in first_steps.items()
     )
+
+
+def known_generations(storages: Sequence[Storage]) -> dict[int, int]:
+    """Return the step from which each generation that a readable storage has a record of went on."""
+    found: dict[int, int] = {}
+    for storage in storages:
+        with suppress(OSError):
+            found |= generations(storage, storage.names())
+    return found
 
 
 def generations(storage: Storage, names: Sequence[str]) -> dict[int, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabrictune.foundation.errors import CheckpointError, FabrictuneError, Mistake
 from fabrictune.foundation.layout import Axis
-from fabrictune.trainer_probe.checkpoint.listing import candidates, generations
+from fabrictune.trainer_probe.checkpoint.listing import candidates, generations, is_superseded, known_generations
 from fabrictune.trainer_probe.checkpoint.names import CheckpointId
 from fabrictune.trainer_probe.checkpoint.reader import StoredPieces, open_state
 from fabrictune.trainer_probe.checkpoint.storage import Storage
@@ -84,19 +84,27 @@ def next_generation(comm: Comm, storages: Sequence[Storage]) -> int:
 
 
 def _agree_on_candidates(comm: Comm, storages: Sequence[Storage], before_step: int | None) -> list[CheckpointId]:
-    """Return what any rank sees, the newest first; raises CheckpointError where a rank sees nothing for an error."""
-    own: list[list[int]] = []
+    """Return what any rank sees and none knows to be superseded, the newest first.
+
+    A node that had no part in a generation has no record of it in its memory; others have. Raises CheckpointError where
+    a rank sees nothing for an error.
+    """
+    own: list[CheckpointId] = []
+    first_steps: dict[int, int] = {}
     failure = ""
     try:
-        own = [[found.step, found.generation] for found in candidates(storages, before_step=before_step)]
+        own = candidates(storages, before_step=before_step)
+        first_steps = known_generations(storages)
     except OSError as error:
         failure = str(error)
-    answers = _exchange(comm, [failure, own])
-    failures = sorted({found for found, _ in answers if found})
+    seen = [[found.step, found.generation] for found in own]
+    answers = _exchange(comm, [failure, seen, list(first_steps.items())])
+    failures = sorted({found for found, *_ in answers if found})
     if failures:
         raise CheckpointError(*(Mistake(where="checkpoints", found=f"not readable ({found})") for found in failures))
-    everything = {(step, generation) for _, seen in answers for step, generation in seen}
-    return [CheckpointId(step=step, generation=generation) for step, generation in sorted(everything, reverse=True)]
+    known = {generation: step for *_, records in answers for generation, step in records}
+    everything = {CheckpointId(step=step, generation=number) for _, ids, _ in answers for step, number in ids}
+    return [found for found in sorted(everything, reverse=True) if not is_superseded(found, known)]
 
 
 class _SharedSource:

@@ -43,6 +43,7 @@ class JobSettings:
     num_spares: int
     num_slots: int  # ranks of a node at most
     store: str = ""  # address of a store that is served elsewhere; "" for one of the first node
+    tor_sets: Mapping[str, str] = field(default_factory=dict)  # by name of a host or node
     last_step: int = 0  # number after the recipe's last
     limits: Limits = field(default_factory=Limits)
 
@@ -66,6 +67,8 @@ class Node:
     since_s: float = 0.0  # the last word of it, or its start
     session: str = ""  # of its executor
     address: str = ""
+    host: str = ""
+    copies: tuple[str, int] | None = None  # where it serves its memory
     heartbeat: Heartbeat | None = None
     fence: int = 0
     store: str = ""

@@ -16,7 +16,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "node refused": ("node", "check"),  # self-check not passed, or no key
     "node evicted": ("node", "cause"),
     "node ended": ("node", "exit_code"),
-    "generation started": ("generation", "nodes", "first_step", "source", "code"),  # source: storage, memory, initial
+    # source: storage, memory, initial; peers: the node that keeps each node's copies, and what it lacks
+    "generation started": ("generation", "nodes", "first_step", "source", "code", "peers"),
     "training": ("generation", "step", "restore_s", "read_bytes"),  # its first step is complete
     "step": ("generation", "step", "loss", "gradient_norm", "elapsed_ns"),
     "saved": ("generation", "step", "tier", "blocked_ns", "written_bytes", "elapsed_s"),

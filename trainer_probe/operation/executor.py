@@ -10,6 +10,7 @@ Without a driver it goes on, and ends after a limit. Its processes end with it.
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import time
@@ -30,8 +31,10 @@ from fabrictune.trainer_probe.operation.heartbeats import heartbeat_values
 from fabrictune.trainer_probe.operation.log_filter import LogFilter
 from fabrictune.trainer_probe.operation.nic_counters import read_nic_bytes
 from fabrictune.trainer_probe.operation.node_folders import NodeFolders, remove_memory
+from fabrictune.trainer_probe.operation.node_memory import NodeMemory
 from fabrictune.trainer_probe.operation.node_ranks import STOPPED, NodeProcess, Services, rank_status
 from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeState, RankStatus, ServiceStatus
+from fabrictune.trainer_probe.operation.peer_copies import PeerCopies
 from fabrictune.trainer_probe.operation.process_table import GONE, read_process
 from fabrictune.trainer_probe.operation.rank import STOP
 from fabrictune.trainer_probe.operation.rank_output import RankOutput
@@ -57,6 +60,7 @@ class ExecutorSettings:
     host: str  # of the driver
     port: int
     folder: Path  # the node's own, for logs and data
+    key_file: Path
     interface: str = "lo"
     address: str = "127.0.0.1"  # of the interface
     orphan_limit_s: float = 600.0
@@ -78,6 +82,9 @@ class Executor:
         self._processes: dict[str, NodeProcess] = {}
         self._services = Services()
         self._reachability = Reachability(settings.node)
+        memory = NodeMemory(self._folders.memory, max_bytes=shutil.disk_usage(self._folders.memory).total)
+        memory.remove_halves()
+        self._copies = PeerCopies(memory, key, host=settings.address)
         self._log_filter = LogFilter()
         self._store_address = ""
         self._result: Mapping[str, Any] | None = None
@@ -113,6 +120,7 @@ class Executor:
             self._link.close()
             self._forks.close()
             self._reachability.close()
+            self._copies.close()
             for process in self._processes.values():
                 process.close()
             remove_memory(self._settings.job, self._settings.node)
@@ -134,6 +142,7 @@ class Executor:
             "session": self._session,
             "pid": os.getpid(),
             "check": self._check,
+            "copies": list(self._copies.address),
             "generation": self._generation,
             "fence": self._fence,
         }
@@ -176,6 +185,9 @@ class Executor:
         """Start the ranks of a generation that do not run yet."""
         job, ranks = JobTask.of_values(message["job"]), tuple(message["ranks"])
         self._reachability.watch(message["addresses"])
+        if message["peer"] is not None:
+            host, port = message["peer"]
+            self._copies.send_to((host, port), generation=job.generation, ranks=ranks)
         for rank in ranks:
             name = f"rank {rank}"
             if name not in self._processes:
@@ -191,6 +203,8 @@ class Executor:
                     stacks=self._folders.logs / f"rank-{rank}.stacks",
                     data=self._folders.data,
                     memory=self._folders.memory,
+                    key=self._settings.key_file.absolute(),
+                    holders=tuple((host, port) for host, port in message["holders"]),
                 )
                 self._fork("rank", name, task.to_values(), page=page, rank=rank)
 
@@ -263,6 +277,7 @@ class Executor:
         stacks = stack_dump.ask(paths, STACKS_S)[:MAX_STACKS] if paths else []
         self._fence = max(self._fence, generation)
         self._generation = max(self._generation, generation)
+        self._copies.end_generation(generation)
         self._ending = (generation, began_s, stacks)
         self._forks.end_all(generation)
 

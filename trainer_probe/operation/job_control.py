@@ -11,6 +11,7 @@ from typing import Any
 
 from fabrictune.trainer_probe.operation.commands import Command, EndNode, Finish, Record, Send
 from fabrictune.trainer_probe.operation.continuation import Continuation
+from fabrictune.trainer_probe.operation.copy_plan import peer_values, plan_copies
 from fabrictune.trainer_probe.operation.decisions import Decision, Diagnosis
 from fabrictune.trainer_probe.operation.driver_state import Generation, JobSettings, Phase, Purpose
 from fabrictune.trainer_probe.operation.events import Event
@@ -169,6 +170,7 @@ class JobControl:
                 "first_step": None,  # the ranks find the newest state, and record it with their first step
                 "source": "",
                 "code": task.code,
+                "peers": peer_values(self.generation, self.nodes, self._settings),
                 "task": task.to_values(),
             },
         )
@@ -189,7 +191,11 @@ class JobControl:
             "job": generation.task.to_values(),
             "addresses": {name: self.nodes[name].address for name in generation.nodes},
         }
-        return [Send(node=node, values={**values, "ranks": list(ranks)}) for node, ranks in generation.ranks_of.items()]
+        copies = plan_copies(generation, self.nodes, self._settings)
+        return [
+            Send(node=name, values={**values, "ranks": list(ranks), **copies[name]})
+            for name, ranks in generation.ranks_of.items()
+        ]
 
     def _place(self, nodes: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
         return place_ranks(nodes, self._settings.num_ranks, self._settings.num_slots)

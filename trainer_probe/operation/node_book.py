@@ -46,6 +46,8 @@ class NodeBook:
             values = {key: message[key] for key in ("node", "host", "address", "num_slots", "check")}
             commands.append(Record(kind="node joined", values=values))
         node.life, node.fence, node.address = "joined", int(message["fence"]), str(message["address"])
+        node.host, (address, port) = str(message["host"]), message["copies"]
+        node.copies = str(address), int(port)
         return commands
 
     def note_status(self, name: str, message: Mapping[str, Any], now_s: float) -> None:

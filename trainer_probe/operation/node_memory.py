@@ -41,7 +41,10 @@ class NodeMemory:
                 )
             )
         folder.chmod(0o700)
-        for half in folder.glob("*/.*.half"):  # of a killed process
+
+    def remove_halves(self) -> None:
+        """Remove what killed processes have left in the middle of a file; nobody may be writing one."""
+        for half in self.folder.glob("*/.*.half"):
             half.unlink(missing_ok=True)
 
     def files(self) -> dict[str, int]:

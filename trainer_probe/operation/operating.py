@@ -45,6 +45,7 @@ class Operation:
     store: str = ""  # Redis; "" for a store of the first node
     host: str = "127.0.0.1"  # that the driver listens on
     interface: str = "lo"  # of the nodes
+    tor_sets: Mapping[str, str] = field(default_factory=dict)  # by name of a host or node
     inside: tuple[str, ...] = ()  # words before the command of a node, {node} in them its name
     orphan_limit_s: float = 600.0
     limits: Limits = field(default_factory=Limits)
@@ -167,6 +168,7 @@ def _control(operation: Operation, folder: RunFolder, before: Continuation, livi
         num_spares=operation.num_spares,
         num_slots=operation.num_slots,
         store=operation.store,
+        tor_sets=operation.tor_sets,
         last_step=operation.recipe.end_step,
         limits=operation.limits,
     )

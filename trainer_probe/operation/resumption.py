@@ -1,10 +1,15 @@
 """A rank's checkpoints: the newest state that all ranks take up, the saves of this generation, and the last one."""
 
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from fabrictune.foundation.output_files import locked
 from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.operation.keys import read_key
+from fabrictune.trainer_probe.operation.memory_pull import pull
+from fabrictune.trainer_probe.operation.node_memory import NodeMemory
 from fabrictune.trainer_probe.operation.pages import RankPage
 from fabrictune.trainer_probe.operation.tasks import RankTask, SavePlan
 from fabrictune.trainer_probe.training.hooks import Hook, Run
@@ -54,6 +59,7 @@ class RankSaves:
 
         if self._checkpointer is None:
             return False
+        self._take_copies()
         storages = [self._own, *self._shared]
         found = restore(training, storages, before_step=self._task.job.before_step, say=_say)
         if found is None:
@@ -61,6 +67,22 @@ class RankSaves:
         self.read_bytes = found.read_bytes
         self.source = "memory" if str(found.id) in self._own.names() else "storage"
         return True
+
+    def _take_copies(self) -> None:
+        """Take what this node's ranks need from the memory of other nodes; the first rank that asks does it for all."""
+        task = self._task
+        done = task.memory / f".taken-{task.job.generation}"
+        if not task.holders:
+            return
+        with locked(task.memory):
+            if done.exists():
+                return
+            memory = NodeMemory(task.memory, max_bytes=shutil.disk_usage(task.memory).total)
+            generation = task.job.generation
+            result = pull(memory, read_key(task.key), task.holders, ranks=task.ranks_here, generation=generation)
+            for failure in result.failures:
+                _say(f"copies: {failure}")
+            done.touch()
 
     def save_last(self, run: Run) -> None:
         """Save the run's last state, and return when all saves are complete."""

@@ -58,6 +58,8 @@ class RankTask:
     stacks: Path  # file for stack dumps
     data: Path  # the node's folder for token data
     memory: Path  # the node's folder for checkpoints in memory
+    key: Path  # file of the job's key
+    holders: tuple[tuple[str, int], ...] = ()  # addresses of nodes that may have what this one lacks
 
     def to_values(self) -> dict[str, Any]:
         """Return the task as JSON values."""
@@ -69,7 +71,8 @@ class RankTask:
         """Return the task of `to_values`."""
         paths = {name: Path(values[name]) for name in _PATHS}
         tuples = {"ranks_here": tuple(values["ranks_here"]), "nodes": tuple(values["nodes"])}
+        tuples["holders"] = tuple((host, port) for host, port in values["holders"])
         return cls(**{**values, **paths, **tuples, "job": JobTask.of_values(values["job"])})
 
 
-_PATHS = ("page", "stacks", "data", "memory")
+_PATHS = ("page", "stacks", "data", "memory", "key")

@@ -19,6 +19,7 @@ from fabrictune.trainer_probe.operation.frames import Connection
 from fabrictune.trainer_probe.operation.node_memory import NodeMemory
 
 CHUNK_BYTES = 1 << 20
+CONNECT_S = 5.0  # to reach another node
 ANSWER_S = 30.0
 
 

@@ -61,6 +61,7 @@ def executor(
         host=host,
         port=int(port),
         folder=folder,
+        key_file=key_file,
         interface=interface,
         address=address_of(interface),
         orphan_limit_s=orphan_limit_s,

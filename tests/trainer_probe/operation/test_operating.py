@@ -66,3 +66,29 @@ def test_a_job_that_was_interrupted_goes_on_at_the_step_after_its_last(tmp_path:
         job.start()
         assert job.finish() == 0, job.output
         assert [event.values["step"] for event in job.events() if event.kind == "step"] == list(range(150))
+
+
+def test_a_lost_node_goes_on_from_the_copies_on_another(tmp_path: Path) -> None:
+    """Without any storage: the spare takes the files of rank 1, of which only the first node has copies."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    arguments = ("--nodes", "2", "--slots", "1", "--memory-every", "10")
+    with operated(tmp_path / "a", *arguments, num_steps=150, layout="{tp: 2}") as job:
+        assert job.finish() == 0, job.output
+        undisturbed = job.losses()
+    with operated(tmp_path / "b", *arguments, "--spares", "1", num_steps=150, layout="{tp: 2}") as job:
+        job.until_step(45)
+        first = next(event.values for event in job.events() if event.kind == "generation started")
+        kept, lost = first["nodes"]
+        executor: object = job.processes(lost)["executor"]
+        assert isinstance(executor, int)
+        os.kill(executor, signal.SIGKILL)
+        assert job.finish() == 0, job.output
+        events, losses = job.events(), job.losses()
+    assert losses == undisturbed
+    assert first["peers"][lost] == {"node": kept, "shortcoming": "ToR sets not known"}
+    second = [event.values for event in events if event.kind == "generation started"][1]
+    assert second["nodes"][0] == kept
+    resumed = next(event.values for event in events if event.kind == "training" and event.values["generation"] == 2)
+    assert resumed["source"] == "memory"
+    assert resumed["step"] >= 30, "copies are one save behind at most"

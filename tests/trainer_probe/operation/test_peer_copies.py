@@ -14,6 +14,7 @@ import google_crc32c
 import pytest
 
 from fabrictune.trainer_probe.checkpoint.names import CheckpointId, data_file, index_file
+from fabrictune.trainer_probe.operation.memory_pull import pull
 from fabrictune.trainer_probe.operation.messages import connect
 from fabrictune.trainer_probe.operation.node_memory import MemoryRefusedError, NodeMemory
 from fabrictune.trainer_probe.operation.peer_copies import PeerCopies
@@ -82,7 +83,7 @@ def test_a_lost_node_restores_from_its_peer(tmp_path: Path, key: bytes) -> None:
             first.memory.remove()
         assert not (tmp_path / "a").exists()
         with node(tmp_path / "spare", key) as spare:
-            result = spare.pull([second.address], ranks=(0, 1), generation=2)
+            result = pull(spare.memory, key, [second.address], ranks=(0, 1), generation=2)
         assert contents(tmp_path / "spare") == before
         assert [checkpoint.step for checkpoint in result.checkpoints] == [20, 10]
         assert (result.num_files, result.failures) == (8, ())
@@ -94,7 +95,7 @@ def test_only_what_lacks_is_taken_and_only_for_the_ranks(tmp_path: Path, key: by
     with node(tmp_path / "a", key) as first, node(tmp_path / "b", key) as second:
         save(tmp_path / "a", 10, (0,))
         save(tmp_path / "b", 10, (1, 2, 3))
-        result = first.pull([second.address], ranks=(0, 1), generation=2)
+        result = pull(first.memory, key, [second.address], ranks=(0, 1), generation=2)
     assert (result.num_files, [checkpoint.step for checkpoint in result.checkpoints]) == (2, [10])
     assert sorted(contents(tmp_path / "a")) == [
         f"step-00000010.g1/rank-0000{rank}.{kind}" for rank in (0, 1) for kind in ("json", "safetensors")
@@ -108,7 +109,7 @@ def test_a_checkpoint_without_one_ranks_files_is_not_taken(tmp_path: Path, key: 
         save(tmp_path / "b", 20, (0,))
         save(tmp_path / "b", 30, (0, 1))
         (tmp_path / "b" / "step-00000030.g1" / index_file(1)).unlink()
-        result = first.pull([second.address], ranks=(0, 1), generation=2)
+        result = pull(first.memory, key, [second.address], ranks=(0, 1), generation=2)
     assert [checkpoint.step for checkpoint in result.checkpoints] == [10]
 
 
@@ -118,7 +119,7 @@ def test_a_node_that_is_gone_is_said_and_others_serve(tmp_path: Path, key: bytes
         address = gone.address
     with node(tmp_path / "a", key) as first, node(tmp_path / "b", key) as second:
         save(tmp_path / "b", 10, (0,))
-        result = first.pull([address, second.address], ranks=(0,), generation=2)
+        result = pull(first.memory, key, [address, second.address], ranks=(0,), generation=2)
     assert result.num_files == 2
     assert [failure.split(":")[0] for failure in result.failures] == ["127.0.0.1"]
 
