@@ -27,6 +27,7 @@ MAX_LINE_BYTES = 1024
 MAX_TAG_CHARACTERS = 100
 MAX_RANKS = 2**20
 _MAX_TIME_NS = 2**62
+_REQUEST: Final = int(SpanKind.REQUEST)
 _PASSES = (SpanKind.FORWARD, SpanKind.BACKWARD, SpanKind.WEIGHT_GRADIENT)
 _DEGREES = ("tp", "cp", "dp", "pp", "ep")
 
@@ -117,13 +118,21 @@ def pass_line(kind: int, step: int, start_ns: int, end_ns: int, micro_batch: int
 
 def request_line(span: Span) -> str:
     """Return the line of a request."""
-    after = span.start_ns - span.issue_ns if span.start_ns != UNKNOWN else UNKNOWN
-    duration = span.end_ns - span.start_ns if span.end_ns != UNKNOWN else UNKNOWN
-    return (
-        f"[{SpanKind.REQUEST:d},{span.step},{span.issue_ns},{after},{duration},{span.operation:d},{span.group},"
-        f"{span.sequence},{span.peer},{span.num_bytes},{span.micro_batch},{span.chunk},"
-        f"{json.dumps(span.tag[:MAX_TAG_CHARACTERS])}]\n"
-    )
+    middle = f"{span.operation:d},{span.group},{span.sequence},{span.peer},{span.num_bytes}"
+    end = tag_text(span.micro_batch, span.chunk, span.tag)
+    return request_text(span.step, span.issue_ns, span.start_ns, span.end_ns, f"{middle},{end}")
+
+
+def request_text(step: int, issue_ns: int, start_ns: int, end_ns: int, rest: str) -> str:
+    """Return the line of a request whose fields behind the times are text already, from `tag_text` at its end."""
+    after = start_ns - issue_ns if start_ns != UNKNOWN else UNKNOWN
+    duration = end_ns - start_ns if end_ns != UNKNOWN else UNKNOWN
+    return f"[{_REQUEST},{step},{issue_ns},{after},{duration},{rest}"
+
+
+def tag_text(micro_batch: int, chunk: int, tag: str) -> str:
+    """Return the end of a request's line."""
+    return f"{micro_batch},{chunk},{json.dumps(tag[:MAX_TAG_CHARACTERS])}]\n"
 
 
 def parse_span(values: object, num_groups: int) -> Span:

@@ -6,10 +6,9 @@ line without an end is one that is being written, and is left out too.
 """
 
 import json
-import re
 from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -20,14 +19,13 @@ from fabrictune.foundation.errors import InputError, Mistake, TraceError
 from fabrictune.foundation.foreign_files import open_foreign, shown
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.span_lines import MAX_LINE_BYTES, Span, SpanHeader, parse_span
-from fabrictune.foundation.span_writer import FOLDER, OLD, SAMPLED, span_file
+from fabrictune.foundation.span_writer import FOLDER, NAME, OLD, SAMPLED, SUFFIX, span_file, spans_beside
 from fabrictune.foundation.spans import Spans
 from fabrictune.foundation.traces import UNKNOWN
 
 MAX_SPANS = 4_000_000
 MAX_FILE_BYTES = 2**30
 MIN_SPANS_OF_RANK = 1000
-_NAME = re.compile(r"rank-(\d{5,7})\.jsonl")
 _NUMBERS = tuple(name for name in Span._fields if name != "tag")
 _COLUMNS = {
     "kind": "kind_N",
@@ -45,29 +43,30 @@ _COLUMNS = {
 }
 
 
-def find_spans(run: Path) -> Path:
-    """Return the folder of a run's spans, or the folder itself where it has them; raises TraceError for none.
+def find_spans(run: Path) -> Mapping[int, Path]:
+    """Return the folder of each rank's spans in a run's folder, or beside its record; raises TraceError for none.
 
-    Of an operated job, whose generations have a folder each, the newest one's.
+    Of an operated job those of the newest generation, from all its nodes' folders.
     """
-    for folder in (run, run / FOLDER):
-        if _ranks_in(folder):
-            return folder
-        generations = sorted(folder.glob("generation-*"), key=lambda path: (len(path.name), path.name))
-        if found := [path for path in generations if _ranks_in(path)]:
-            return found[-1]
-    next_step = "give the folder that `fabrictune train run --out` or `train operate` wrote"
-    raise TraceError(Mistake(where=str(run), found="no spans (spans/rank-00000.jsonl)", next_step=next_step))
+    for folder in (run, run / FOLDER, spans_beside(run)):
+        if ranks := _ranks_in(folder):
+            return dict.fromkeys(ranks, folder)
+    generations = [*run.glob(f"{FOLDER}/generation-*"), *run.glob(f"nodes/*/{FOLDER}/generation-*")]
+    found = [(folder, ranks) for folder in generations if (ranks := _ranks_in(folder))]
+    if not found:
+        next_step = "give the folder that `fabrictune train run --out` or `train operate` wrote"
+        raise TraceError(Mistake(where=str(run), found="no spans (rank-00000.jsonl)", next_step=next_step))
+    newest = max((len(folder.name), folder.name) for folder, _ in found)
+    return {rank: folder for folder, ranks in found if (len(folder.name), folder.name) == newest for rank in ranks}
 
 
-def read_spans(folder: Path, *, max_spans: int = MAX_SPANS) -> Spans:
+def read_spans(run: Path, *, max_spans: int = MAX_SPANS) -> Spans:
     """Return the spans of a run's folder; raises TraceError, with all mistakes of the files."""
-    folder = find_spans(folder)
-    ranks = _ranks_in(folder)
-    share = max(MIN_SPANS_OF_RANK, max_spans // len(ranks))
+    folders = find_spans(run)
+    share = max(MIN_SPANS_OF_RANK, max_spans // len(folders))
     parts: list[_RankSpans] = []
     mistakes: list[Mistake] = []
-    for rank in ranks:
+    for rank, folder in sorted(folders.items()):
         try:
             parts.append(_read_rank(folder, rank, share))
         except InputError as error:
@@ -75,7 +74,7 @@ def read_spans(folder: Path, *, max_spans: int = MAX_SPANS) -> Spans:
     layouts = {part.header.layout for part in parts}
     if len(layouts) > 1:
         found = f"ranks of other layouts: {'; '.join(sorted(layout.describe() for layout in layouts)[:3])}"
-        mistakes.append(Mistake(where=str(folder), found=found, allowed="the files of one job"))
+        mistakes.append(Mistake(where=str(run), found=found, allowed="the files of one job"))
     if mistakes:
         raise TraceError(*mistakes)
     return _joined(parts)
@@ -92,7 +91,8 @@ class _RankSpans:
 def _ranks_in(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
-    return sorted(int(match[1]) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)))
+    matches = (NAME.fullmatch(path.name) for path in folder.iterdir())
+    return sorted(int(match[1]) for match in matches if match is not None and match[2] == SUFFIX)
 
 
 def _read_rank(folder: Path, rank: int, share: int) -> _RankSpans:

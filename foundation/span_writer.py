@@ -10,6 +10,7 @@ A run does not end because its spans cannot be written: they end, and `failure` 
 
 import errno
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +20,7 @@ from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.span_lines import SpanHeader
 
 FOLDER = "spans"
+NAME = re.compile(r"rank-(\d{5,7})(\.jsonl|\.old\.jsonl|\.sampled\.jsonl)")
 SUFFIX, OLD, SAMPLED = ".jsonl", ".old.jsonl", ".sampled.jsonl"
 
 
@@ -30,13 +32,21 @@ class SpanLimits:
     sampled_bytes: int = 8 * 2**20
 
 
+def spans_beside(record: Path) -> Path:
+    """Return the folder of the spans of a run whose record is there: beside it, since a record is replaced whole."""
+    return record.with_name(f"{record.name}-{FOLDER}")
+
+
 def span_file(folder: Path, rank: int, suffix: str = SUFFIX) -> Path:
     """Return the path of a part of a rank's spans."""
     return folder / f"rank-{rank:05d}{suffix}"
 
 
 class SpanWriter:
-    """The files of one rank's spans; the folder is made, and earlier files of the rank go."""
+    """The files of one rank's spans; the folder is made.
+
+    Earlier files of the rank go, and with rank 0 those of ranks that the job does not have.
+    """
 
     def __init__(self, folder: Path, header: SpanHeader, limits: SpanLimits | None = None) -> None:
         self._limits = limits or SpanLimits()
@@ -44,8 +54,9 @@ class SpanWriter:
         self.failure: str | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for suffix in (SUFFIX, OLD, SAMPLED):
-                span_file(folder, header.rank, suffix).unlink(missing_ok=True)
+            for path in folder.iterdir():
+                if (match := NAME.fullmatch(path.name)) and _is_earlier(int(match[1]), header):
+                    path.unlink(missing_ok=True)
             self._files = (
                 _Segments(folder, header, self._limits.recent_bytes // 2),
                 _SampledSteps(span_file(folder, header.rank, SAMPLED), header, self._limits.sampled_bytes),
@@ -141,6 +152,10 @@ class _SampledSteps:
         self._header = header
         self._file = self._path.open("ab", buffering=0)
         self._num_bytes = self._path.stat().st_size
+
+
+def _is_earlier(rank: int, header: SpanHeader) -> bool:
+    return rank == header.rank or (header.rank == 0 and rank >= header.layout.world_size)
 
 
 def _fitting(content: bytes, num_bytes: int) -> tuple[bytes, int]:

@@ -4,12 +4,13 @@ A reading may be taken before the moment that it names has come: work on a GPU i
 (`stream_clock.py`) is the moment when all that is queued so far is done. On a CPU work is done when its call returns.
 
 A process's clock counts from the start of its machine, so that ranks of one machine share it. Between machines a moment
-is converted by the time of day, with the accuracy of their synchronization.
+is converted by the time of day, with the accuracy of their synchronization, but never beyond what meetings of all ranks
+leave possible: who leaves one does so after everybody has come.
 """
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
@@ -77,3 +78,28 @@ class Moment:
         if (self.boot_high, self.boot_low) == (other.boot_high, other.boot_low):
             return self.clock_ns
         return other.clock_ns + self.time_of_day_ns - other.time_of_day_ns
+
+
+Meeting = tuple[int, int]  # a rank's clock when it comes to a meeting of all ranks, and when it leaves
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockOffset:
+    """How far a machine's clock is ahead of rank 0's, and a bound on the error of that."""
+
+    offset_ns: int
+    error_ns: int
+
+
+def clock_offset(
+    own: Moment, first: Moment, own_meetings: Sequence[Meeting], meetings: Sequence[Meeting]
+) -> ClockOffset:
+    """Return the offset of a rank's clock from rank 0's moment `first`, and from meetings as both saw them."""
+    offset_ns = own.clock_ns - own.on_clock_of(first)
+    if (own.boot_high, own.boot_low) == (first.boot_high, first.boot_low):
+        return ClockOffset(offset_ns=offset_ns, error_ns=0)
+    pairs = list(zip(own_meetings, meetings, strict=True))
+    least_ns = max(came - first_left for (came, _), (_, first_left) in pairs)
+    most_ns = min(left - first_came for (_, left), (first_came, _) in pairs)
+    offset_ns = min(max(offset_ns, least_ns), most_ns)
+    return ClockOffset(offset_ns=offset_ns, error_ns=max(offset_ns - least_ns, most_ns - offset_ns))

@@ -10,7 +10,7 @@ unrecorded.
 Left out: other reductions than sums; the true end of a request that is waited for late (the wait's end is recorded).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,9 +20,11 @@ from fabrictune.collectives.startup.groups import MESSAGE_AXES, axis_group_name,
 from fabrictune.collectives.startup.process_groups import Member, limit_requests
 from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
-from fabrictune.trainer_probe.clocks import HostClock, Moment
-from fabrictune.trainer_probe.ledger import Ledger, Request
+from fabrictune.trainer_probe.clocks import ClockOffset, HostClock, Moment, clock_offset
+from fabrictune.trainer_probe.ledger import Entry, Ledger, Request
 from fabrictune.trainer_probe.packing import pack, unpack
+
+NUM_MEETINGS = 5  # of all ranks, by which clocks are compared
 
 # torch 2.13 renames these and warns of the old names.
 _ALL_GATHER = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -69,6 +71,7 @@ class Comm:
             has_down = own is not None and axis in MESSAGE_AXES
             self._down_group[axis] = member.process_groups[down_group_name(axis, number)] if has_down else own
             first += len(groups)
+        self.clock = ClockOffset(offset_ns=0, error_ns=0)  # of this rank's, as `restart_ledger` has found it
         self._ledger: Ledger[Any] = Ledger(rank, self._groups, HostClock()) if ledger is None else ledger
 
     def members(self, axis: Axis) -> tuple[int, ...]:
@@ -108,21 +111,45 @@ class Comm:
         """Return by axis how long this rank has waited for requests so far, dropped ones included."""
         return self._ledger.exposed_wait_ns()
 
+    @property
+    def origin_ns(self) -> int:
+        """The ledger's origin of time, by the machine's clock."""
+        return self._ledger.origin_ns
+
+    def clock_reading(self) -> Any:
+        """Return a reading of the clock of this rank's work, for `since_origin_ns`."""
+        return self._ledger.clock.read()
+
+    def since_origin_ns(self, reading: Any) -> int:
+        """Return a reading in ns since the ledger's origin of time, once its moment has come."""
+        return self._ledger.clock.ns(reading) - self._ledger.origin_ns
+
+    def take_requests(self) -> Sequence[Entry[Any]]:
+        """Return the requests since the last call or `forget_requests`."""
+        return self._ledger.take_new()
+
     def forget_requests(self) -> None:
         """Drop earlier requests, none of which may be in flight, so that the ledger of a long run stays short."""
         self._ledger.forget()
 
     def restart_ledger(self) -> None:
         """Synchronize all ranks, drop earlier requests, and set the origin of time to one moment of rank 0 for all."""
-        self._meet(torch.zeros(1))
+        meetings = [self._timed_meeting() for _ in range(NUM_MEETINGS)]
         own = Moment.now(self._ledger.now_ns())
-        first = torch.tensor(own.numbers(), dtype=torch.int64)
+        first = torch.tensor([own.numbers(), *((*meeting, 0, 0) for meeting in meetings)], dtype=torch.int64)
         for axis, group in self._process_group.items():
             if group is not None:  # from rank 0 along one axis after another: each group's first member has it by then
                 dist.broadcast(first, self.members(axis)[0], group=group)
-        clock_ns, time_of_day_ns, boot_high, boot_low = first.tolist()
-        origin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
+        origin, *firsts = first.tolist()
+        self.clock = clock_offset(own, Moment.of(origin), meetings, [(came, left) for came, left, *_ in firsts])
+        origin_ns = origin[0] + self.clock.offset_ns
         self._ledger.restart(min(origin_ns, self._ledger.now_ns()))  # not in the future, if a time of day is ahead
+
+    def _timed_meeting(self) -> tuple[int, int]:
+        """Return when this rank comes to a meeting of all ranks, and when it leaves."""
+        came_ns = self._ledger.now_ns()
+        self._meet(torch.zeros(1))
+        return came_ns, self._ledger.now_ns()
 
     def _meet(self, element: torch.Tensor) -> None:
         """Return when all ranks have called this; along one axis after another, over connections that a step uses."""

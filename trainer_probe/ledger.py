@@ -39,7 +39,7 @@ class Request:
 
 
 @dataclass(kw_only=True)
-class _Entry(Generic[Reading]):
+class Entry(Generic[Reading]):
     """A recorded request with readings of the clock; those of its wait are filled in later."""
 
     request: Request
@@ -59,8 +59,19 @@ class Ledger(Generic[Reading]):
         self._clock = clock
         self._exposed_wait_ns = Counter[str]()
         self._waits: list[tuple[str, Reading, Reading]] = []  # axis, begin and end of those not yet in the sums
-        self._entries: list[_Entry[Reading]] = []
+        self._entries: list[Entry[Reading]] = []
+        self._num_taken = 0
         self.restart(self.now_ns())
+
+    @property
+    def clock(self) -> Clock[Reading]:
+        """The clock of the rank's work."""
+        return self._clock
+
+    @property
+    def origin_ns(self) -> int:
+        """The origin of time, by the machine's clock."""
+        return self._origin_ns
 
     def now_ns(self) -> int:
         """Return the moment by the machine's clock at which the work so far is done, once it has come."""
@@ -76,13 +87,14 @@ class Ledger(Generic[Reading]):
         """Drop every request, none of which may be in flight; the origin of time stays."""
         self.exposed_wait_ns()
         self._entries = []
+        self._num_taken = 0
         self._waited_for: list[int] = []
 
     def issue(self, request: Request) -> int:
         """Record a request made now; returns its number."""
         inherited = self._entries[-1].dependencies if self._entries else ()
         self._entries.append(
-            _Entry(
+            Entry(
                 request=request,
                 dependencies=tuple(self._waited_for) or inherited,
                 work_since=self._work_since,
@@ -108,10 +120,15 @@ class Ledger(Generic[Reading]):
         self._waits.clear()
         return dict(self._exposed_wait_ns)
 
+    def take_new(self) -> Sequence[Entry[Reading]]:
+        """Return the requests since the last call, dropped ones left out."""
+        first, self._num_taken = self._num_taken, len(self._entries)
+        return self._entries[first:]
+
     def trace(self) -> CommTrace:
         """Return the requests so far, times from the origin; UNKNOWN for requests not waited for."""
 
-        def column(read: Callable[[_Entry[Reading]], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        def column(read: Callable[[Entry[Reading]], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
             return np.fromiter((read(entry) for entry in self._entries), np.int64, len(self._entries))
 
         def since_origin_ps(reading: Reading | None) -> int:

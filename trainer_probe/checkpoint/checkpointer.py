@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.spans import SpanKind
 from fabrictune.trainer_probe.checkpoint.division import (
     Span,
     cut_ranges,
@@ -82,6 +83,7 @@ class Checkpointer:
             after_step=self._after_step,
             before_update=self._before_update,
             is_busy=self._is_busy,
+            span=SpanKind.CHECKPOINT,
         )
 
     def close(self, timeout_s: float | None = None) -> bool:

@@ -188,6 +188,7 @@ class Executor:
         if message["peer"] is not None:
             host, port = message["peer"]
             self._copies.send_to((host, port), generation=job.generation, ranks=ranks)
+        spans = self._folders.spans_of(job.generation)
         for rank in ranks:
             name = f"rank {rank}"
             if name not in self._processes:
@@ -205,6 +206,7 @@ class Executor:
                     memory=self._folders.memory,
                     key=self._settings.key_file.absolute(),
                     holders=tuple((host, port) for host, port in message["holders"]),
+                    spans=spans,
                 )
                 self._fork("rank", name, task.to_values(), page=page, rank=rank)
 

@@ -147,6 +147,7 @@ def _train(task: RankTask, page: RankPage, reporter: Reporter) -> None:
         restore=saves.restore,
         timeouts=SectionTimeouts(first_step_s=NEVER_S, min_step_s=NEVER_S),
         at_end=finish,
+        spans=task.spans,
     )
     page.section("end")
     dist.barrier()

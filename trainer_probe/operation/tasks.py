@@ -59,6 +59,7 @@ class RankTask:
     data: Path  # the node's folder for token data
     memory: Path  # the node's folder for checkpoints in memory
     key: Path  # file of the job's key
+    spans: Path  # the node's folder for spans of this generation
     holders: tuple[tuple[str, int], ...] = ()  # addresses of nodes that may have what this one lacks
 
     def to_values(self) -> dict[str, Any]:
@@ -75,4 +76,4 @@ class RankTask:
         return cls(**{**values, **paths, **tuples, "job": JobTask.of_values(values["job"])})
 
 
-_PATHS = ("page", "stacks", "data", "memory", "key")
+_PATHS = ("page", "stacks", "data", "memory", "key", "spans")

@@ -110,6 +110,10 @@ class Recipe:
         default=None,
         metadata={"help": "first place in the order of samples; by default `first_step` times the samples of a step"},
     )
+    collect_garbage_every: Annotated[int, Field(ge=0)] = field(
+        default=100,
+        metadata={"help": "steps between two garbage collections, on all ranks at once; 0 leaves them to Python"},
+    )
     num_traced_steps: Annotated[int, Field(ge=1)] = field(
         default=2, metadata={"help": "last steps whose requests are recorded"}
     )

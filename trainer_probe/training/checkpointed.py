@@ -23,6 +23,7 @@ def train_with_checkpoints(
     *,
     checkpoints: CheckpointSettings | None,
     export: Path | None,
+    spans: Path | None,
 ) -> tuple[bool, int | None]:
     """Train as `train` does; returns whether it was stopped, and the place of the next sample if one is known."""
     place: list[int] = []
@@ -32,7 +33,7 @@ def train_with_checkpoints(
 
     hooks = [Hook(after_step=note_place)]
     if checkpoints is None:
-        was_stopped = train(recipe, comm, machine, monitor, device, hooks=hooks, export=export)
+        was_stopped = train(recipe, comm, machine, monitor, device, hooks=hooks, export=export, spans=spans)
         return was_stopped, place[0] if place else None
 
     def restore(training: Training) -> bool:
@@ -48,6 +49,8 @@ def train_with_checkpoints(
         on_note=monitor.on_note,
     )
     hooks += kept.hooks
-    was_stopped = train(recipe, comm, machine, monitor, device, hooks=hooks, restore=restore, export=export)
+    was_stopped = train(
+        recipe, comm, machine, monitor, device, hooks=hooks, restore=restore, export=export, spans=spans
+    )
     kept.close()
     return was_stopped, place[0] if place else None

@@ -53,6 +53,7 @@ def train_distributed(
     export: Path | None = None,
     checkpoints: CheckpointSettings | None = None,
     on_note: Callable[[str], None] = lambda text: None,
+    spans: Callable[[Recipe], Path | None] = lambda recipe: None,
 ) -> tuple[Recipe, Outcome] | None:
     """Train as one rank of many; returns the recipe and its outcome on rank 0, None on all others.
 
@@ -78,7 +79,7 @@ def train_distributed(
             peak_flops_per_s=peak_flops_per_s,
             on_note=on_note,
         )
-        return _train(recipe, machine, member, device, monitor, export, checkpoints)
+        return _train(recipe, machine, member, device, monitor, export, checkpoints, spans(recipe))
 
 
 def _inspect(launched: Launched, read_recipe: Callable[[], Recipe], folder: Path) -> tuple[Recipe | None, RankReport]:
@@ -176,6 +177,7 @@ def _train(
     monitor: Monitor,
     export: Path | None,
     checkpoints: CheckpointSettings | None,
+    spans: Path | None,
 ) -> tuple[Recipe, Outcome] | None:
     import torch.distributed as dist
 
@@ -191,7 +193,14 @@ def _train(
 
     comm = timed_comm(recipe.degrees.layout, member, device)
     was_stopped, place = train_with_checkpoints(
-        recipe, comm, machine, replace(monitor, on_step=on_report), device, checkpoints=checkpoints, export=export
+        recipe,
+        comm,
+        machine,
+        replace(monitor, on_step=on_report),
+        device,
+        checkpoints=checkpoints,
+        export=export,
+        spans=spans,
     )
     trace = gather_trace(comm)
     dist.destroy_process_group()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
+from fabrictune.foundation.spans import SpanKind
 from fabrictune.trainer_probe.training.progress import StepReport
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Hook:
     passes_of: "Callable[[Passes], Passes] | None" = None  # wraps the two passes of each of a rank's stages
     before_update: "Callable[[Run], None] | None" = None  # gradients are summed
     after_update: "Callable[[Run], None] | None" = None  # values are new, unless the step was skipped
+    span: SpanKind | None = None  # as which its calls are recorded, where a run's spans are
     is_busy: "Callable[[], bool] | None" = None  # asked at a step's end; the report has the number of busy ranks
 
 

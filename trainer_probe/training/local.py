@@ -45,11 +45,12 @@ def train_locally(
     export: Path | None = None,
     checkpoints: CheckpointSettings | None = None,
     on_note: Callable[[str], None] = lambda text: None,
+    spans: Path | None = None,
 ) -> Outcome:
     """Train with a process for each rank, calling `on_step` after each step. Ctrl-C ends the run after a step.
 
     Its weights are then written to the folder `export`, if given, as a Hugging Face checkpoint. It keeps `checkpoints`,
-    and tells `on_note` what it went on from and which were not saved.
+    and tells `on_note` what it went on from and which were not saved. Its ranks write to the folder `spans`, if given.
 
     Raises InputError for unusable data and for more than MAX_RANKS ranks, and UnavailableError where torch is missing
     or a rank fails.
@@ -63,7 +64,7 @@ def train_locally(
         reports.append(message)
         on_step(message)
 
-    work = partial(_train_rank, recipe, peak_flops_per_s, export, checkpoints)
+    work = partial(_train_rank, recipe, peak_flops_per_s, export, checkpoints, spans)
     results, batches = run_locally(recipe, work, on_message, timeout_s=timeout_s)
     next_sample = int(results[0]["place"])
     return Outcome(
@@ -138,6 +139,7 @@ def _train_rank(
     peak_flops_per_s: float | None,
     export: Path | None,
     checkpoints: CheckpointSettings | None,
+    spans: Path | None,
     member: "Member",
     machine: Machine,
     channel: Channel[StepReport | Note],
@@ -154,7 +156,7 @@ def _train_rank(
         on_note=lambda text: channel.send(Note(text=text)),
     )
     was_stopped, place = train_with_checkpoints(
-        recipe, comm, machine, monitor, device, checkpoints=checkpoints, export=export
+        recipe, comm, machine, monitor, device, checkpoints=checkpoints, export=export, spans=spans
     )
     found = {"was_stopped": np.array(was_stopped), "place": np.array(recipe.first_place if place is None else place)}
     return {**found, "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}

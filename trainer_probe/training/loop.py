@@ -2,21 +2,25 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
 
+from fabrictune.foundation.spans import SpanKind
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.spans.garbage import collected_together
+from fabrictune.trainer_probe.spans.recorder import SpanRecorder, recording
 from fabrictune.trainer_probe.state.pieces import PieceSource
 from fabrictune.trainer_probe.state.train_state import StateHead
 from fabrictune.trainer_probe.training.hooks import Hook, Run
 from fabrictune.trainer_probe.training.input_pipeline import Machine, open_feed
 from fabrictune.trainer_probe.training.progress import Monitor, StepReport
 from fabrictune.trainer_probe.training.section_timeouts import NUM_RECENT, SectionTimeouts
-from fabrictune.trainer_probe.training.training import Training
+from fabrictune.trainer_probe.training.training import Take, Training
 from fabrictune.trainer_probe.training.weights import export_weights, load_weights
 
 SECTION_TIMEOUTS = SectionTimeouts()
@@ -35,29 +39,36 @@ def train(
     export: Path | None = None,
     timeouts: SectionTimeouts = SECTION_TIMEOUTS,
     at_end: Callable[[Run], None] | None = None,
+    spans: Path | None = None,
 ) -> bool:
     """Train a recipe on a device; returns whether it was stopped before its last step.
 
     With a state, which all ranks give, the run goes on from there to the recipe's last step; so does it where `restore`
     has loaded one and returns True. With a folder to export to, rank 0 writes the weights there at the end, as a
-    Hugging Face checkpoint. `at_end` is called after the last step or a stop, on every rank. Afterwards the ledger of
-    `comm` contains the last `num_traced_steps` steps, or fewer where the run was stopped. Raises the errors of
-    `Training.load`.
+    Hugging Face checkpoint. This rank's spans are written to the folder `spans`, if given. `at_end` is called after the
+    last step or a stop, on every rank. Afterwards the ledger of `comm` contains the last `num_traced_steps` steps, or
+    fewer where the run was stopped. Raises the errors of `Training.load`.
     """
-    training = Training(
-        recipe,
-        comm,
-        device,
-        batches=lambda: Batches(recipe.batches(machine.tokens)),
-        hooks=(request_limits(comm, timeouts), *hooks, reports(monitor)),
-        is_stopped=monitor.is_stopped,
-        peak_flops_per_s=monitor.peak_flops_per_s or _peak_of(device, recipe),
-    )
-    if state is not None:
-        training.load(*state)
-    elif not restore(training):
-        load_weights(training)
-    was_stopped = _run_steps(training, machine, device)
+    with ExitStack() as stack:
+        collect = stack.enter_context(collected_together(recipe.collect_garbage_every))
+        recorder = None if spans is None else stack.enter_context(recording(comm, spans))
+        hooks = (collect, request_limits(comm, timeouts), *hooks, reports(monitor))
+        training = Training(
+            recipe,
+            comm,
+            device,
+            batches=lambda: Batches(recipe.batches(machine.tokens)),
+            hooks=hooks if recorder is None else recorder.around(hooks),
+            is_stopped=monitor.is_stopped,
+            peak_flops_per_s=monitor.peak_flops_per_s or _peak_of(device, recipe),
+        )
+        if state is not None:
+            training.load(*state)
+        elif not restore(training):
+            load_weights(training)
+        was_stopped = _run_steps(training, machine, device, recorder)
+    if recorder is not None and recorder.failure is not None and comm.rank == 0:
+        monitor.on_note(recorder.failure)
     if at_end is not None:
         at_end(training)
     if export is not None:
@@ -65,15 +76,19 @@ def train(
     return was_stopped
 
 
-def _run_steps(training: Training, machine: Machine, device: torch.device) -> bool:
+def _run_steps(training: Training, machine: Machine, device: torch.device, recorder: SpanRecorder | None) -> bool:
     """Run the steps up to the recipe's last one; returns whether they were stopped before."""
     recipe, comm = training.recipe, training.comm
     with open_feed(recipe, comm, machine, device, first_place=training.place) as feed:
         comm.restart_ledger()
+        take: Take = feed.take
+        if recorder is not None:
+            recorder.begin()
+            take = recorder.timed(SpanKind.LOADER, feed.take)
         for step in range(training.step, recipe.end_step):
             if (recipe.end_step - step) % recipe.num_traced_steps == 0:
                 comm.forget_requests()
-            if training.run_step(feed.take).is_stopped and step + 1 < recipe.end_step:
+            if training.run_step(take).is_stopped and step + 1 < recipe.end_step:
                 return True
     return False
 

@@ -24,13 +24,14 @@ def run_recipe(
     export: Path | None = None,
     checkpoints: CheckpointSettings | None = None,
     on_note: Callable[[str], None] = lambda text: None,
+    spans: Callable[[Recipe], Path | None] = lambda recipe: None,
 ) -> tuple[Recipe, Outcome] | None:
     """Train a recipe, with processes started here or as one of the ranks that a launcher started.
 
     Returns the recipe and its outcome, None on a launcher's ranks other than the first; the process that returns it
     calls `on_step` after each step, and `on_note` with what it says of its checkpoints. With a folder to export to, the
-    weights are written there at the end. Raises the
-    errors of `train_locally` and `train_distributed`.
+    weights are written there at the end. Each rank writes its spans to the folder that `spans` returns, if any, on its
+    own machine. Raises the errors of `train_locally` and `train_distributed`.
     """
     if launched is not None:
         return train_distributed(
@@ -42,6 +43,7 @@ def run_recipe(
             export=export,
             checkpoints=checkpoints,
             on_note=on_note,
+            spans=spans,
         )
     recipe = read_recipe()
     outcome = train_locally(
@@ -52,5 +54,6 @@ def run_recipe(
         export=export,
         checkpoints=checkpoints,
         on_note=on_note,
+        spans=spans(recipe),
     )
     return recipe, outcome

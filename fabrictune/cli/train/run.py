@@ -27,6 +27,7 @@ from fabrictune.cli.train.recipes import (
 from fabrictune.cli.train.replay import check_replay, replay_record
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.run_tables.rows import to_rows
+from fabrictune.foundation.span_writer import spans_beside
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def run(
             export=export,
             checkpoints=checkpoints,
             on_note=on_note,
+            spans=lambda recipe: spans_beside(out or Path("runs") / recipe.name),
             **timeouts,
         )
     except RefusedError as error:
@@ -191,12 +193,17 @@ def _print_step(recipe: "Recipe", report: "StepReport", *, is_first: bool) -> No
         print_lines(
             [
                 f"{recipe.name}: {layout.world_size} ranks, {layout.describe()}; "
-                f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}"
+                f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}; {_garbage(recipe)}"
                 + "".join(f"; {name}={os.environ.get(name, own)}" for name, own in driver_settings(recipe).items()),
                 _line((*COLUMNS, f"exposed {axes[0]}", *axes[1:], *(ROUTING_COLUMNS if report.routing else ()))),
             ]
         )
     print_lines([_line(_cells(report))])
+
+
+def _garbage(recipe: "Recipe") -> str:
+    every = recipe.collect_garbage_every
+    return f"garbage collected every {every} steps" if every else "garbage collected when Python does"
 
 
 def _line(cells: tuple[str, ...]) -> str:

@@ -82,7 +82,7 @@ def test_a_run_prints_its_steps_and_leaves_a_record(tmp_path: Path, capfd: pytes
     """Two ranks started here: a line a step, the record, and the trace that other commands read."""
     assert run(["train", "run", "tiny", *TWO_RANKS, "--out", str(tmp_path / "run")]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[0] == "tiny: 2 ranks, tp 1, dp 2, pp 1; overlap all, float32 on cpu"
+    assert lines[0] == "tiny: 2 ranks, tp 1, dp 2, pp 1; overlap all, float32 on cpu; garbage collected every 100 steps"
     assert lines[1].split() == ["step", "loss", "gradient", "tokens/s", "MFU", "exposed", "tp", "dp", "pp"]
     assert [line.split()[0] for line in lines[2:4]] == ["0", "1"]
     assert [line.split()[4] for line in lines[2:4]] == ["n/a", "n/a"]
