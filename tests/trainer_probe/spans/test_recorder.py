@@ -53,8 +53,6 @@ def test_requests_are_numbered_in_their_groups_over_steps(tmp_path: Path) -> Non
         assert of_group.sequence_N.tolist() == list(range(len(of_group)))
     assert (requests.issue_ns_N <= requests.start_ns_N).all()
     assert (requests.start_ns_N <= requests.end_ns_N).all()
-    of_stages = [place for place, tag in enumerate(requests.tag_N) if tag.startswith("stage0.")]
-    assert set(requests.chunk_N[of_stages].tolist()) == {0}
     reports = [place for place, tag in enumerate(requests.tag_N) if tag == "driver.report"]
     assert set(requests.micro_batch_N[reports].tolist()) == {UNKNOWN}
 
