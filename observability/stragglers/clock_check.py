@@ -1,0 +1,80 @@
+"""Clocks of ranks, checked by their own requests: whoever waits for one request is let go at one moment.
+
+The ends of a collective are as far apart as the clocks of its members, and a little more; a rank whose ends are off by
+the same time in all of them has a clock that is. It is moved by that time, and named.
+
+Shapes: N spans, R ranks, M members of joined requests.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.spans import Spans
+from fabrictune.foundation.traces import UNKNOWN, Operation
+from fabrictune.observability.stragglers.requests import JoinedRequests, join_requests
+from fabrictune.observability.stragglers.robust import deviation
+
+MIN_REQUESTS = 5
+MIN_SIGMAS = 8.0
+
+
+def clock_offsets_ns(spans: Spans, joined: JoinedRequests) -> FloatArray:
+    """Return how far each rank's clock is ahead of those of its groups, by the ends of their requests; NaN if unseen.
+
+    Only waits that held their rank count, and requests of three members and more.
+    """
+    is_joint_J = (joined.size_J > 2) & (joined.operation_J != Operation.SEND)
+    rows = np.flatnonzero(is_joint_J[joined.request_M])
+    offset_M = np.full(len(joined.row_M), np.nan)
+    middle_J = _medians(joined.end_ns_M, joined)
+    offset_M[rows] = joined.end_ns_M[rows] - middle_J[joined.request_M[rows]]
+    offset_M[~joined.is_blocked_M] = np.nan
+    result = np.full(spans.layout.world_size, np.nan)
+    order = np.argsort(joined.rank_M, kind="stable")
+    ranks, begins = np.unique(joined.rank_M[order], return_index=True)
+    for rank, own in zip(ranks, np.split(offset_M[order], begins[1:]), strict=True):
+        seen = own[np.isfinite(own)]
+        if len(seen) >= MIN_REQUESTS:
+            result[rank] = np.median(seen)
+    return result
+
+
+def wrong_clocks(spans: Spans, offset_ns_R: FloatArray, *, least_ns: float) -> IntArray:
+    """Return the ranks whose clocks are off beyond what is known of them, and beyond the others' spread."""
+    spread = MIN_SIGMAS * deviation(offset_ns_R)
+    known_R = np.where(spans.clock_error_ns_R == UNKNOWN, 0, spans.clock_error_ns_R)
+    is_wrong_R = np.abs(np.nan_to_num(offset_ns_R)) > np.maximum(np.maximum(known_R, spread), least_ns)
+    return np.flatnonzero(is_wrong_R)
+
+
+def with_clocks_moved(spans: Spans, offset_ns_R: FloatArray, ranks: IntArray) -> Spans:
+    """Return the spans with the times of some ranks moved back by their offsets."""
+    moved_R = np.zeros(spans.layout.world_size, np.int64)
+    moved_R[ranks] = np.round(offset_ns_R[ranks]).astype(np.int64)
+    moved_N = moved_R[spans.rank_N]
+
+    def moved(time_ns_N: IntArray) -> IntArray:
+        return np.where(time_ns_N == UNKNOWN, UNKNOWN, time_ns_N - moved_N)
+
+    return replace(
+        spans,
+        issue_ns_N=moved(spans.issue_ns_N),
+        start_ns_N=moved(spans.start_ns_N),
+        end_ns_N=moved(spans.end_ns_N),
+    )
+
+
+def checked_clocks(spans: Spans, *, least_ns: float) -> tuple[Spans, FloatArray, IntArray]:
+    """Return the spans with wrong clocks moved, each rank's offset before that, and the ranks with wrong clocks."""
+    offset_ns_R = clock_offsets_ns(spans, join_requests(spans))
+    wrong = wrong_clocks(spans, offset_ns_R, least_ns=least_ns)
+    return (with_clocks_moved(spans, offset_ns_R, wrong) if len(wrong) else spans), offset_ns_R, wrong
+
+
+def _medians(values_M: IntArray, joined: JoinedRequests) -> FloatArray:
+    """Return the median over the members of each request."""
+    order = np.lexsort((values_M, joined.request_M))
+    values, first, size = values_M[order], joined.first_J, joined.size_J
+    return np.asarray((values[first + (size - 1) // 2] + values[first + size // 2]) / 2)

@@ -1,0 +1,38 @@
+"""Robust statistics: a median, and the deviation that a few outliers do not change."""
+
+import numpy as np
+
+from fabrictune.foundation.arrays import FloatArray
+
+MAD_TO_SIGMA = 1.4826  # of a normal distribution
+
+
+def deviation(values: FloatArray) -> float:
+    """Return the median absolute deviation of values that are there, as a standard deviation; 0 for none."""
+    there = values[np.isfinite(values)]
+    return float(MAD_TO_SIGMA * np.median(np.abs(there - np.median(there)))) if len(there) else 0.0
+
+
+def median_of_rows(values: FloatArray) -> FloatArray:
+    """Return the median of each row's values that are there, NaN where none are."""
+    result = np.full(len(values), np.nan)
+    has_any = np.isfinite(values).any(axis=1)
+    result[has_any] = np.nanmedian(values[has_any], axis=1)
+    return result
+
+
+def over_peers(values_RS: FloatArray, peers_R: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:
+    """Return each rank's value over the median of its peers' in the same column; NaN where fewer than 3 are there."""
+    ratio_RS = np.full_like(values_RS, np.nan)
+    for peers in np.unique(peers_R):
+        own = values_RS[peers_R == peers]
+        has_enough = np.isfinite(own).sum(axis=0) >= MIN_PEERS
+        if has_enough.any():
+            medians = np.nanmedian(own[:, has_enough], axis=0)
+            part = np.full_like(own, np.nan)
+            part[:, has_enough] = own[:, has_enough] / np.where(medians > 0, medians, np.nan)
+            ratio_RS[peers_R == peers] = part
+    return ratio_RS
+
+
+MIN_PEERS = 3
