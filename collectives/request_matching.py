@@ -45,6 +45,15 @@ def match_requests(trace: CommTrace) -> tuple[Batch, ...]:
     return tuple(batches)
 
 
+def occurrences(key_R: IntArray) -> IntArray:
+    """Return, for each row, how many of the same key stand before it."""
+    order_R = np.argsort(key_R, kind="stable")
+    sorted_R = key_R[order_R]
+    occurrence_R = np.empty(len(key_R), np.int64)
+    occurrence_R[order_R] = np.arange(len(key_R)) - np.searchsorted(sorted_R, sorted_R)
+    return occurrence_R
+
+
 def _match_messages(trace: CommTrace, row_R: IntArray) -> Batch:
     """Return the messages between two ranks: the sends and receives among the rows `row_R` of the trace."""
     is_send_R = trace.operation_N[row_R] == Operation.SEND
@@ -55,7 +64,7 @@ def _match_messages(trace: CommTrace, row_R: IntArray) -> Batch:
     )
     _, edge_R = np.unique(ends_R3, axis=0, return_inverse=True)
     edge_R = edge_R.ravel()
-    occurrence_R = _occurrence(edge_R * 2 + is_send_R)
+    occurrence_R = occurrences(edge_R * 2 + is_send_R)
     order_R = np.lexsort((~is_send_R, occurrence_R, edge_R))
     edge_R, occurrence_R, is_send_R = edge_R[order_R], occurrence_R[order_R], is_send_R[order_R]
     send, receive = order_R[is_send_R], order_R[~is_send_R]
@@ -102,7 +111,7 @@ def _match_collectives(trace: CommTrace, row_R: IntArray) -> list[Batch]:
     """Return the collectives among the rows `row_R` of the trace."""
     if not len(row_R):
         return []
-    occurrence_R = _occurrence(trace.group_N[row_R] * (1 + trace.rank_N.max(initial=0)) + trace.rank_N[row_R])
+    occurrence_R = occurrences(trace.group_N[row_R] * (1 + trace.rank_N.max(initial=0)) + trace.rank_N[row_R])
     order_R = np.lexsort((_position_in_ring(trace, row_R), occurrence_R, trace.group_N[row_R]))
     order_N = row_R[order_R]
     group_N, occurrence_N = trace.group_N[order_N], occurrence_R[order_R]
@@ -130,15 +139,6 @@ def _match_collectives(trace: CommTrace, row_R: IntArray) -> list[Batch]:
             )
         )
     return batches
-
-
-def _occurrence(key_R: IntArray) -> IntArray:
-    """Return, for each row, how many of the same key stand before it."""
-    order_R = np.argsort(key_R, kind="stable")
-    sorted_R = key_R[order_R]
-    occurrence_R = np.empty(len(key_R), np.int64)
-    occurrence_R[order_R] = np.arange(len(key_R)) - np.searchsorted(sorted_R, sorted_R)
-    return occurrence_R
 
 
 def _position_in_ring(trace: CommTrace, row_R: IntArray) -> IntArray:

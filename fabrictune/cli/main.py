@@ -30,7 +30,7 @@ COMMANDS = {
     "sim": LazyCommand(
         "Run a scenario in the packet engine, once or under many settings.", "fabrictune.cli.sim.group:sim"
     ),
-    "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
+    "trace": LazyCommand("Import, show, draw and export communication traces.", "fabrictune.cli.trace:trace"),
     "coll": LazyCommand(
         "Start the ranks of a job, and measure and model collectives.", "fabrictune.cli.coll.group:coll"
     ),

@@ -9,11 +9,13 @@ import click
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.timeline import timeline
 
 if TYPE_CHECKING:
     from fabrictune.collectives.traces.totals import Totals
 
-trace = CommandGroup(name="trace", help="Import, show and export communication traces.")
+trace = CommandGroup(name="trace", help="Import, show, draw and export communication traces.")
+trace.add_command(timeline)
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 ranks_option = click.option(

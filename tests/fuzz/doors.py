@@ -143,6 +143,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(name="ecmp analyze, fabric", words=["ecmp", "analyze", FILE, "--json"], files=fabrics, scenario=PLACED),
         Door(name="ecmp analyze, trace", words=["ecmp", "analyze", FILE, "--json"], files=traces, scenario=REPLAY),
         Door(name="trace show", words=["trace", "show", FILE, "--ranks", "4"], files=traces),
+        Door(name="trace timeline", words=["trace", "timeline", FILE, "--out", f"{OUT}.pftrace"], files=traces),
         Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
         Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
         Door(
@@ -206,6 +207,11 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             words=["topo", "validate", str(GOLDEN / "lab.fabric.json")],
             files=(samples.rules,),
             rules=True,
+        ),
+        Door(
+            name="trace timeline, record",
+            words=["trace", "timeline", FILE, "--out", f"{OUT}.pftrace"],
+            files=inputs.records,
         ),
         Door(name="report build", words=["report", "build", FILE, "--out", f"{OUT}.html"], files=inputs.records),
         Door(

@@ -132,6 +132,7 @@ WRITINGS = (
     Writing(name="sim sweep --plot", words=_with_figure, out="front.svg"),
     Writing(name="demo", words=lambda *_: ["--quiet"], last="contiguous"),
     Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
+    Writing(name="trace timeline", words=lambda i, v: [str(i.records[v])], out="run.pftrace"),
     Writing(name="trace export", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"]),
     Writing(name="coll explain", words=lambda _, v: [str(LOGS[v])], out="drafted.yaml"),
     Writing(name="coll import", words=lambda i, v: [str(i.measurements[v])]),
