@@ -4,7 +4,8 @@ Of elements that several ranks of a group hold (in ddp all, otherwise weights re
 rank reads and the others are sent them; the readers take turns by bytes. What ranks hold for themselves each reads.
 
 Ranks agree on each checkpoint twice: that all find their pieces, and that all have read them undamaged. Where one does
-not, all go back to the checkpoint before, and say so.
+not, all go back to the checkpoint before, and say so. One that lacks pieces and has no manifest was never whole, or
+went with its node; where there are only such, the training begins anew.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fabrictune.foundation.errors import CheckpointError, FabrictuneError, Mistake
 from fabrictune.foundation.layout import Axis
 from fabrictune.trainer_probe.checkpoint.listing import candidates, generations, is_superseded, known_generations
-from fabrictune.trainer_probe.checkpoint.names import CheckpointId
+from fabrictune.trainer_probe.checkpoint.names import MANIFEST, CheckpointId
 from fabrictune.trainer_probe.checkpoint.reader import StoredPieces, open_state
 from fabrictune.trainer_probe.checkpoint.storage import Storage
 from fabrictune.trainer_probe.comm import Comm
@@ -50,11 +51,12 @@ def restore(
     """Let a training go on from the newest checkpoint before a step; returns None where there is none.
 
     Every rank calls this, with storages of its own. Without `is_shared` each rank reads all that it needs. `say` is
-    told of each checkpoint that is passed over, on rank 0. Raises CheckpointError where there are checkpoints and none
-    is good, and InputError for the state of another training.
+    told of each checkpoint that is passed over, on rank 0. Raises CheckpointError where there are whole checkpoints and
+    none is good, and InputError for the state of another training.
     """
     began_s, comm = time.monotonic(), training.comm
     failures: list[str] = []
+    was_whole = False
     for checkpoint in _agree_on_candidates(comm, storages, before_step):
         source = _SharedSource(comm, storages, checkpoint, is_shared=is_shared)
         failure = source.load(training)
@@ -62,9 +64,10 @@ def restore(
             read_bytes = sum(_exchange(comm, source.read_bytes))
             return Restored(id=checkpoint, read_bytes=read_bytes, elapsed_s=time.monotonic() - began_s)
         failures.append(f"{checkpoint} is passed over: {failure}")
+        was_whole |= source.was_whole
         if comm.rank == 0:
             say(failures[-1])
-    if failures:
+    if any(_exchange(comm, was_whole)):
         next_step = "run `fabrictune train checkpoint verify URL`, or start without --resume, in another place"
         raise CheckpointError(Mistake(where="checkpoints", found="\n".join(failures), next_step=next_step))
     return None
@@ -118,12 +121,17 @@ class _SharedSource:
         self._axes: dict[Key, Axis] = {}
         self._loads: dict[Axis, list[int]] = {}
         self._failure = ""
-        self._has_agreed = False
+        self._has_agreed = self._was_complete = False
 
     @property
     def read_bytes(self) -> int:
         """Bytes that this rank has read."""
         return 0 if self._source is None else self._source.read_bytes
+
+    @property
+    def was_whole(self) -> bool:
+        """Return whether nothing was missing, or a storage of this rank's has a manifest, or does not tell."""
+        return self._was_complete or any(map(self._has_manifest, self._storages))
 
     def load(self, training: "Training") -> str:
         """Load the state; returns why not, for any rank, or ""."""
@@ -182,6 +190,13 @@ class _SharedSource:
         self._failure = f"not there: {'; '.join(missing[:4])}" if missing else ""
         if failure := self._agree(None):
             raise CheckpointError(Mistake(where=str(self._checkpoint), found=failure))
+        self._was_complete = True
+
+    def _has_manifest(self, storage: Storage) -> bool:
+        try:
+            return MANIFEST in storage.files(str(self._checkpoint))
+        except OSError:
+            return True
 
     def _axis(self, key: Key, tables: Sequence[set[Key]]) -> Axis | None:
         """Return the axis whose group is the largest of those in which all hold the same piece, None if none does."""

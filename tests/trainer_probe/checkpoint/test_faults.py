@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from fabrictune.foundation.errors import CheckpointError, UnavailableError
 from fabrictune.trainer_probe.checkpoint import host_memory
 from fabrictune.trainer_probe.checkpoint.checkpointer import Checkpointer
@@ -198,6 +200,25 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(tmp_path: Pat
         (place / f"step-{step:08}.g1" / MANIFEST).unlink()
     with pytest.raises(CheckpointError, match=r"checkpoints: step-00000004\.g1 is passed over"):
         restore(training, [storage])
+
+
+@pytest.mark.parametrize("lost", ["both", "one"])
+def test_only_parts_in_memory_are_no_checkpoint(tmp_path: Path, lost: str) -> None:
+    """Of two ranks one was killed before it had written, or its node went: the training begins anew, and says so."""
+    recipe = recipe_of({"layout": {"tp": 2}}, "ddp")
+    states = states_of(recipe, Path(make_batches(recipe, tmp_path).spec.path), Numbered())
+    storage = open_storage(str(tmp_path / "kept"))
+    write(states, [Tier(storage=storage, is_per_node=True)], CheckpointId(step=3, generation=1))
+    for rank in (0, 1) if lost == "both" else (1,):
+        (tmp_path / "kept" / "step-00000003.g1" / f"rank-{rank:05}.json").unlink()
+    alone, said = recipe_of({"layout": {}}, "ddp"), list[str]()
+    tokens = machine_of_one(alone, tmp_path).tokens
+    training = Training(alone, comm_of_one(), device_of(alone), batches=lambda: Batches(alone.batches(tokens)))
+    before = [piece.tensors["value"].clone() for piece in training.pieces()]
+    assert restore(training, [storage], say=said.append) is None
+    assert len(said) == 1
+    after = [piece.tensors["value"] for piece in training.pieces()]
+    assert all(map(torch.equal, before, after))
 
 
 def test_retention_keeps_the_last_and_every_mth(tmp_path: Path) -> None:
