@@ -142,6 +142,28 @@ def write_html(html: str, path: Path) -> Path:
     return path
 
 
+def environment() -> Environment:
+    """Return what fills in templates: values are escaped, and what a browser would obey is shown as its escape."""
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )
+
+
+def asset(name: str) -> Markup:
+    """Return the text of a style sheet or a script."""
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 -- our own file, no user's text in it
+
+
+def policy_hash(content: str) -> str:
+    """Return what a content security policy calls this text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
+
+
 def open_runs(
     records: Sequence[RunRecord], labels: Sequence[str], files: Sequence[Sequence[RecordFile]] = ()
 ) -> list[Run]:
@@ -163,26 +185,22 @@ def open_runs(
 
 
 def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-    )
-    style, script = _asset("page.css"), _asset("page.js")
-    return environment.get_template("page.html.j2").render(
-        title=title,
-        questions=_questions(runs),
-        verdict=make_verdict(runs),
-        has_several=len(runs) > 1,
-        sections=sections,
-        provenance=read_provenance(runs),
-        style=style,
-        script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+    style, script = asset("page.css"), asset("page.js")
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            questions=_questions(runs),
+            verdict=make_verdict(runs),
+            has_several=len(runs) > 1,
+            sections=sections,
+            provenance=read_provenance(runs),
+            style=style,
+            script=script,
+            style_hash=policy_hash(style),
+            script_hash=policy_hash(script),
+        )
     )
 
 
@@ -194,12 +212,3 @@ def _questions(runs: Sequence[Run]) -> list[tuple[str, str]]:
         if isinstance(question, str) and question:
             asked.setdefault(question, []).append(run.label)
     return [("" if len(labels) == len(runs) else listed(labels), question) for question, labels in asked.items()]
-
-
-def _asset(name: str) -> Markup:
-    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 -- our own file, no user's text in it
-
-
-def _hash(asset: str) -> str:
-    """Return what a content security policy calls this text."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(asset.encode()).digest()).decode()}"

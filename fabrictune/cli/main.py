@@ -44,7 +44,7 @@ COMMANDS = {
     "fleet": LazyCommand(
         "Read the hosts and switches of a cluster, and find what disagrees.", "fabrictune.cli.fleet.group:fleet"
     ),
-    "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
+    "report": LazyCommand("Make HTML pages from run records and jobs.", "fabrictune.cli.report:report"),
     "law": LazyCommand(
         "List congestion-control algorithms (laws), and exchange parameters with a NIC.", "fabrictune.cli.law:law"
     ),

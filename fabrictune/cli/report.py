@@ -8,7 +8,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option
 from fabrictune.cli.framework.output import print_json, print_lines
 
-report = CommandGroup(name="report", help="Make one HTML page from run records.")
+report = CommandGroup(name="report", help="Make HTML pages from run records and jobs.")
 
 
 @report.command()
@@ -32,3 +32,32 @@ def build(records: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
         print_json({"page": str(page), "records": [str(record) for record in records]})
     else:
         print_lines([f"page: {page}"])
+
+
+@report.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="HTML file to write.")
+@json_option
+def block(run: Path, out: Path, as_json: bool) -> None:
+    """Draw the ranks of a job as a block by data, pipeline and tensor rank, coloured by state.
+
+    RUN is the folder of a training or of an operated job, with its spans; a journal there adds what died, hung or is
+    spare. The file turns, zooms and shows slices, needs no network, and is a table where scripts do not run.
+
+    \b
+    Example:
+      fabrictune report block runs/job --out block.html
+    """
+    from fabrictune.foundation.output_files import check_output_file
+    from fabrictune.reports.block import write_block
+    from fabrictune.studies.job_block import job_block
+
+    check_output_file(out)
+    drawn = job_block(run)
+    page = write_block(drawn, out)
+    if as_json:
+        num_ranks_in_state = [{"state": state, "num_ranks": count} for state, count in drawn.counts.items()]
+        print_json({"page": str(page), "states": num_ranks_in_state, "notes": list(drawn.notes)})
+        return
+    print_lines(f"{count:,} {state}" for state, count in drawn.counts.items())
+    print_lines([*(f"note: {note}" for note in drawn.notes), f"page: {page}"])

@@ -102,6 +102,7 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "train diagnose --folder": "it starts ranks: tests/fabrictune/diagnostics runs them",
     "train executor --folder": "it serves a driver: tests/trainer_probe/operation kills it",
     "scenario copy": "it writes no file that is there",
+    "report block": "needs the spans of a training; it writes as `report build` does",
     "train checkpoint export": "needs a training's checkpoint; it writes as `train run --export` does",
 }
 WRITINGS = (
