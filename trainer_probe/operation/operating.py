@@ -2,16 +2,15 @@
 
 import os
 import signal
-import sys
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fabrictune.foundation.children import module_command
-from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.trainer_probe.operation.backends.local import LocalBackend
+from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake
+from fabrictune.trainer_probe.operation.backends.choice import NodeSource
 from fabrictune.trainer_probe.operation.commands import Finish
 from fabrictune.trainer_probe.operation.continuation import Continuation
 from fabrictune.trainer_probe.operation.driver import Driver
@@ -43,7 +42,9 @@ class Operation:
     saves: SavePlan = field(default_factory=SavePlan)
     transport: Transport = "gloo"
     store: str = ""  # Redis; "" for a store of the first node
+    nodes: NodeSource = field(default_factory=NodeSource)
     host: str = "127.0.0.1"  # that the driver listens on
+    port: int = 0  # 0 for a free one, the same after a restart
     interface: str = "lo"  # of the nodes
     tor_sets: Mapping[str, str] = field(default_factory=dict)  # by name of a host or node
     inside: tuple[str, ...] = ()  # words before the command of a node, {node} in them its name
@@ -68,7 +69,7 @@ def operate(operation: Operation, run: Path, *, on_event: Callable[[Event], None
         _check_same(operation, before)
         with _listen(operation, folder) as listener:
             folder.write_address(*listener.address[:2])
-            backend = LocalBackend(folder.nodes, folder.job())
+            backend = operation.nodes.open(folder)
             control = _control(operation, folder, before, backend.living())
             for event in events[-_MAX_KEPT:]:
                 control.on_recorded(event)
@@ -99,6 +100,13 @@ def _check(operation: Operation) -> None:
     if saves.memory_every and saves.every % saves.memory_every:
         mistakes.append(
             Mistake(where="--save-every", found=str(saves.every), allowed=f"a multiple of {saves.memory_every}")
+        )
+    if operation.nodes.backend != "local" and (operation.host.startswith("127.") or operation.interface == "lo"):
+        warnings.warn(
+            f"--host {operation.host} --interface {operation.interface}: nodes on other hosts do not reach the "
+            "loopback device; give an address of this host and the nodes' interface",
+            FabrictuneWarning,
+            stacklevel=3,
         )
     if operation.recipe.device == "cuda" and operation.transport == "ordered":
         mistakes.append(Mistake(where="--backend-transport", found="ordered", allowed="gloo on GPUs"))
@@ -141,6 +149,8 @@ def _check_same(operation: Operation, before: Continuation) -> None:
 def _listen(operation: Operation, folder: RunFolder) -> Listener:
     """Return the listener, on the port of the driver before if that is free."""
     key, port = folder.key(), folder.last_port()
+    if operation.port:
+        return listen(operation.host, operation.port, key)
     if port:
         try:
             return listen(operation.host, port, key)
@@ -181,21 +191,16 @@ def _control(operation: Operation, folder: RunFolder, before: Continuation, livi
 def _commands(operation: Operation, folder: RunFolder, listener: Listener) -> Callable[[str], Sequence[str]]:
     """Return the function that gives the command of a node's executor."""
     host, port = listener.address[:2]
+    options = {
+        "--driver": f"{host}:{port}",
+        "--slots": str(operation.num_slots),
+        "--interface": operation.interface,
+        "--orphan-limit": f"{operation.orphan_limit_s:g}",
+    }
 
     def command(node: str) -> Sequence[str]:
         inside = [word.replace("{node}", node) for word in operation.inside]
-        words = module_command("fabrictune", "train", "executor", python=sys.executable)
-        options = {
-            "--driver": f"{host}:{port}",
-            "--key": str(folder.key_file.absolute()),
-            "--job": folder.job(),
-            "--node": node,
-            "--slots": str(operation.num_slots),
-            "--folder": str((folder.nodes / node).absolute()),
-            "--interface": operation.interface,
-            "--orphan-limit": f"{operation.orphan_limit_s:g}",
-        }
-        return [*inside, *words, *(word for pair in options.items() for word in pair)]
+        return [*inside, *operation.nodes.command(folder, node, options)]
 
     return command
 

@@ -1,5 +1,6 @@
 """`fabrictune train executor`: one node of an operated job."""
 
+import os
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
     "--key", "key_file", type=click.Path(path_type=Path), required=True, help="File of the job's key, mode 0600."
 )
 @click.option("--job", required=True, metavar="NAME", help="Name of the job.")
-@click.option("--node", required=True, metavar="NAME", help="Name of this node.")
+@click.option("--node", metavar="NAME", help="Name of this node.  [default: nodeN, by the agent's GROUP_RANK]")
 @click.option("--slots", "num_slots", type=click.IntRange(min=1), required=True, help="Ranks at most.")
 @click.option(
     "--folder", type=click.Path(path_type=Path), required=True, help="Folder of this node for logs and token data."
@@ -29,7 +30,7 @@ def executor(
     driver: str,
     key_file: Path,
     job: str,
-    node: str,
+    node: str | None,
     num_slots: int,
     folder: Path,
     interface: str,
@@ -37,11 +38,14 @@ def executor(
 ) -> int:
     """Run the ranks of one node for the driver of `train operate`.
 
-    The driver starts executors of this machine itself; elsewhere Slurm, Kubernetes or a person does.
+    The driver starts executors itself, as processes, Slurm jobs or pods; with --backend torchelastic agents of torchrun
+    start them, one on each host, where --folder is for the folders of all.
 
     \b
     Example:
       fabrictune train executor --driver 10.0.0.1:29400 --key key --job j1 --node a --slots 8 --folder a
+      torchrun --nnodes 4 --nproc-per-node 1 --max-restarts 100 --rdzv-backend c10d --rdzv-endpoint 10.0.0.1:29500 \
+        --no-python fabrictune train executor --driver 10.0.0.1:29400 --key key --job j1 --slots 8 --folder nodes
     """
     from fabrictune.foundation.errors import InputError, Mistake
     from fabrictune.foundation.extras import require_extra
@@ -53,6 +57,11 @@ def executor(
     host, _, port = driver.rpartition(":")
     if not host or not port.isdecimal():
         raise InputError(Mistake(where="--driver", found=driver, allowed="HOST:PORT"))
+    if node is None:
+        if not (place := os.environ.get("GROUP_RANK", "")).isdecimal():
+            raise InputError(Mistake(where="--node", found="nothing", allowed="a name, or an agent of torchrun above"))
+        node = f"node{place}"
+        folder = folder / node
     folder.mkdir(parents=True, exist_ok=True)
     settings = ExecutorSettings(
         job=job,

@@ -7,6 +7,7 @@ import click
 
 from fabrictune.cli.framework.options import INTERRUPTED, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.cli.train.node_options import node_options, read_tor_sets, split_node_options
 from fabrictune.cli.train.recipes import read_recipe, recipe_argument, set_option
 
 if TYPE_CHECKING:
@@ -51,8 +52,16 @@ STOPPED = 1
     show_default=True,
     help="What ranks communicate over; ordered is gloo in NCCL's order.",
 )
+@node_options
 @click.option("--interface", default="lo", show_default=True, help="Network interface of the nodes.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the driver listens on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Its port.  [default: a free one]")
+@click.option(
+    "--tor-sets",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML of hosts and their ToR sets, host: set; copies in memory go to a node on another set.",
+)
 @click.option(
     "--inside", default="", metavar="COMMAND", help="Command that runs a node's, as in `ip netns exec {node}`."
 )
@@ -75,11 +84,12 @@ def operate(
     memory_every: int,
     keep: int,
     inside: str,
+    tor_sets: Path | None,
     quiet: bool,
     as_json: bool,
     **others: Any,
 ) -> int:
-    """Train RECIPE on nodes of this machine, and go on after faults: from a checkpoint, on spares, without a hand.
+    """Train RECIPE on several nodes, and go on after faults: from a checkpoint, on spares, without a hand.
 
     Ctrl-C ends the job after a step, with a checkpoint; a second one ends it at once. Started again with the same --run
     it goes on, also after a kill of this process, which ranks do not notice. Needs torch.
@@ -88,6 +98,8 @@ def operate(
     Example:
       fabrictune train operate tiny --run job --nodes 2 --slots 4 --spares 1 --checkpoint saves --save-every 5
       fabrictune train status job --follow
+      fabrictune train operate llama-7b --run job --nodes 16 --slots 8 --spares 1 --checkpoint s3://bucket/job \
+        --host 10.0.0.1 --interface eth0 --backend slurm --sbatch=--partition=gpu --sbatch=--gres=gpu:8
     """
     import shlex
 
@@ -101,6 +113,7 @@ def operate(
 
     require_extra("torch", extra="train", where="trainer")
     recipe = read_recipe(recipe_name, settings)
+    nodes, others = split_node_options(others)
     saves = SavePlan(urls=tuple(map(_absolute, urls)), every=save_every, memory_every=memory_every, keep=keep)
     operation = Operation(
         recipe=recipe,
@@ -108,6 +121,8 @@ def operate(
         changes=dict(map(parse_setting, settings)),
         saves=saves,
         inside=tuple(shlex.split(inside)),
+        nodes=nodes,
+        tor_sets=read_tor_sets(tor_sets),
         limits=Limits.for_this_machine(),
         **others,
     )
