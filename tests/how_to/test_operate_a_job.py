@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
+from fabrictune.cli.train.executor import executor
 from fabrictune.cli.train.operate import operate
 
 pytest.importorskip("torch")
@@ -34,5 +35,9 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 
 def test_its_options_exist() -> None:
     """Those that the text names beside its commands."""
-    known = {option for parameter in operate.params for option in parameter.opts} | {"--follow", "--json", "--fail-on"}
-    assert set(re.findall(r"--[a-z-]+", PAGE)) <= known
+    known = {option for command in (operate, executor) for parameter in command.params for option in parameter.opts}
+    cluster = PAGE.index("## Nodes of a cluster")
+    assert set(re.findall(r"--[a-z-]+", PAGE[:cluster])) <= known | {"--follow", "--json", "--fail-on"}
+    of_others = {"--partition", "--gres", "--nnodes", "--nproc-per-node", "--max-restarts", "--no-python"}
+    of_others |= {"--rdzv-backend", "--rdzv-endpoint"}
+    assert set(re.findall(r"--[a-z-]+", PAGE[cluster:])) <= known | of_others

@@ -89,7 +89,18 @@ FAILURES = ("--failures", "llama3", "--runs", "2")
 PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
 READS = (  # options with a file to read
     *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key"),
-    *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner", "--flows"),
+    *(
+        "--topology",
+        "--trace",
+        "--fabric",
+        "--then-simulate",
+        "--fit",
+        "--graphs",
+        "--tuner",
+        "--flows",
+        "--pod",
+        "--tor-sets",
+    ),
 )
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
