@@ -31,6 +31,7 @@ from fabrictune.reports.congestion import congestion_section
 from fabrictune.reports.effective import effective_section
 from fabrictune.reports.fabric_drawing import fabric_section
 from fabrictune.reports.faults import faults_section
+from fabrictune.reports.hangs import hangs_section
 from fabrictune.reports.kpi_table import kpi_section
 from fabrictune.reports.loads import loads_section
 from fabrictune.reports.other_tables import other_tables_section
@@ -78,6 +79,7 @@ SECTIONS = (
     completion_section,
     congestion_section,
     faults_section,
+    hangs_section,
     timers_section,
 )
 

@@ -28,6 +28,15 @@ def nccl_flows(log: NcclLog, *, qps_per_connection: int | None = None) -> Observ
     if qps_per_connection is not None and not 1 <= qps_per_connection <= MAX_QPS:
         found = str(qps_per_connection)
         raise InputError(Mistake(where="qps_per_connection", found=found, allowed=f"1 to {MAX_QPS}"))
+    pairs, notes = connection_flows(log, qps_per_connection=qps_per_connection)
+    rows = [flow for _, flow in pairs]
+    return collect_flows(rows, [*_notes_on_log(log, notes), *notes, *_notes_on_rows(rows)])
+
+
+def connection_flows(
+    log: NcclLog, *, qps_per_connection: int | None = None
+) -> tuple[list[tuple[Connection, Flow]], Sequence[str]]:
+    """Return each queue pair's connection and flow, and notes on connections that were left out."""
     connections, notes = find_connections(log)
     qps_of_host = {host: qps for host, value in log.settings(QPS_SETTING).items() if (qps := _qps(value))}
     elsewhere = next(iter(qps_of_host.values()), DEFAULT_QPS)  # hosts of a job have one environment
@@ -35,18 +44,21 @@ def nccl_flows(log: NcclLog, *, qps_per_connection: int | None = None) -> Observ
         qps_per_connection or qps_of_host.get(connection.source.endpoint.host, elsewhere) for connection in connections
     ]
     assigned = assign_queue_pairs(log, connections, counts)
-    rows = [
-        Flow(
-            source=connection.source.endpoint,
-            destination=connection.destination.endpoint,
-            source_qpn=numbers.source,
-            destination_qpn=numbers.destination,
-            origin=_origin(connection),
+    pairs = [
+        (
+            connection,
+            Flow(
+                source=connection.source.endpoint,
+                destination=connection.destination.endpoint,
+                source_qpn=numbers.source,
+                destination_qpn=numbers.destination,
+                origin=_origin(connection),
+            ),
         )
         for connection, queue_pairs in zip(connections, assigned, strict=True)
         for numbers in queue_pairs
     ]
-    return collect_flows(rows, [*_notes_on_log(log, notes), *notes, *_notes_on_rows(rows)])
+    return pairs, notes
 
 
 def _qps(value: str) -> int:

@@ -44,6 +44,9 @@ COMMANDS = {
     "fleet": LazyCommand(
         "Read the hosts and switches of a cluster, and find what disagrees.", "fabrictune.cli.fleet.group:fleet"
     ),
+    "diagnose": LazyCommand(
+        "Name the process that a hanging job waits for, from its dumps and logs.", "fabrictune.cli.diagnose:diagnose"
+    ),
     "report": LazyCommand("Make HTML pages from run records and jobs.", "fabrictune.cli.report:report"),
     "law": LazyCommand(
         "List congestion-control algorithms (laws), and exchange parameters with a NIC.", "fabrictune.cli.law:law"

@@ -9,6 +9,7 @@ from fabrictune.foundation.finding_rules import (
     counters,
     diagnostics,
     fabric,
+    hangs,
     nccl,
     paths,
     rdma,
@@ -33,6 +34,7 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Counters of NICs": counters.NIC_COUNTERS,
     "Jobs in logs of NCCL": nccl.JOBS,
     "State of running jobs": nccl.STATES,
+    "Jobs that stand still": hangs.HANGS,
 }
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in chain.from_iterable(SUBJECTS.values())}
 

@@ -10,6 +10,7 @@ from fabrictune.foundation.run_tables import (
     comparison,
     diagnostics,
     ecmp,
+    hangs,
     rdma,
     replay,
     simulation,
@@ -29,6 +30,7 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Effective training time": survival.TABLES,
     "Diagnostics of nodes": diagnostics.TABLES,
     "RDMA": rdma.TABLES,
+    "Jobs that stand still": hangs.TABLES,
 }
 TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}
 

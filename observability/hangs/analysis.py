@@ -12,7 +12,7 @@ from dataclasses import replace
 from fabrictune.foundation.waits import Wait, find_circle, find_roots
 from fabrictune.foundation.wording import count, some
 from fabrictune.observability.hangs.diagnosis import Cause, Certainty, Diagnosis, Edge
-from fabrictune.observability.hangs.evidence import Progress, SignKind
+from fabrictune.observability.hangs.evidence import UNKNOWN, Progress, SignKind
 from fabrictune.observability.hangs.job import Job, Table
 from fabrictune.observability.hangs.mismatches import find_mismatch
 from fabrictune.observability.hangs.orders import find_out_of_order
@@ -120,6 +120,12 @@ def _of_missing(
     silent = all(wait.is_silent for wait in waits if first in wait.blockers)
     certainty = Certainty.POSSIBLE if silent or len(others) > len(together) else Certainty.LIKELY
     alternatives = [f"{job.processes[end]}: {Cause.MISSING.value}" for end in others]
+    apart = [one for one in job.signs if job.processes[one].rank == UNKNOWN != job.processes[first].rank]
+    alternatives += [
+        f"perhaps {job.processes[one]}, whose rank no source says: {known.value}"
+        for one in apart
+        if (known := _own_cause(one, job))
+    ][:4]
     if cause is Cause.MISSING and not job.has(first, SignKind.STACK):
         alternatives.append("what it does instead is not in the evidence: take its stack with py-spy")
     return _with_waits(cause, certainty, tuple(together), merged, waits, job, alternatives)

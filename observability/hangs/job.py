@@ -82,6 +82,9 @@ def join_evidence(evidence: Iterable[Evidence]) -> Job:
             else:
                 signs[process].append(sign)
     notes = [*(note for source in sources for note in source.notes), *processes.notes]
+    num_unranked = sum(who.rank == UNKNOWN for who in processes.whos())
+    if 0 < num_unranked < len(processes.whos()):
+        notes.append(f"processes whose rank no source says, counted apart from ranks: {num_unranked:,}")
     if num_nameless:
         notes.append(f"statements about processes that no source names, left out: {num_nameless:,}")
     return Job(

@@ -19,6 +19,7 @@ from fabrictune.observability.hangs.reading import read_evidence
 
 NUM_STEPS = 2
 LAYOUTS: Mapping[int, ParallelLayout] = {
+    16: ParallelLayout(tp=2, pp=2, dp=4),
     64: ParallelLayout(tp=4, pp=4, dp=4),
     128: ParallelLayout(tp=4, pp=4, dp=8, ep=2),
     256: ParallelLayout(tp=8, pp=4, dp=8),

@@ -142,6 +142,7 @@ class _Reader:
             own, other = (self._ranks(name)[int(place)] for place in (match[2], match[4]))
             pair = (own, other) if match[1] == "send" else (other, own)
             key = f"{name}: {pair[0]} to {pair[1]}"
+            self._labels.setdefault(key, self._labels[name])
             if entry.get("state") == _DONE:
                 self._num_messages[key] = 0
                 return key, 0, pair

@@ -20,6 +20,9 @@ COUNT = re.compile(r"^(num|is|has|knows)_|_id$")
 DIMENSIONLESS = frozenset(
     [
         "choice",
+        "gpu",  # of a host
+        "number",  # of a request in its group
+        "pid",
         "cnp",  # a priority
         "destination_qpn",
         "destination_rail",
