@@ -25,6 +25,7 @@ HOSTED = f"name: hosted\n{FABRIC}\ntraffic: {{workload: neighbours, layout: {{dp
 PORTED = f"name: ported\n{FABRIC}\ntraffic: {{workload: neighbours, layout: {{dp: 4}}}}\nsource_ports: FILE\n"
 ANALYZE, MEASURED = ("ecmp", "analyze", FILE, "--out", OUT), ("coll", "import", FILE, "--out", OUT)
 PROBE = ("topo", "probe", "--target", "10.0.3.1", "--rate", "100", "--dry-run", "--names", FILE)
+DIAGNOSE = ("diagnose", FILE, "--out", OUT, "--fail-on", "never")
 SHOW, IMPORT = ("topo", "show", FILE), ("trace", "import", FILE, "--ranks", "4", "--out", f"{OUT}.parquet")
 
 
@@ -128,6 +129,17 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
         Reading(name="NCCL Inspector", file="big.jsonl", write=_text(texts.inspector), words=MEASURED),
         Reading(
             name="NCCL topology", file="topo.xml", write=_text(texts.nccl_topology), words=("coll", "topology", FILE)
+        ),
+        *(
+            Reading(name=f"{name}, diagnosed", file=file, write=_text(write), words=DIAGNOSE)
+            for name, file, write in (
+                ("RAS", "ras.json", texts.ras),
+                ("NCCL Inspector", "big.log", texts.inspector),
+                ("flight recorder", "big_0", texts.flight_recorder),
+                ("NCCL log", "big.log", texts.nccl_log),
+                ("watchdog", "big.err", texts.watchdog),
+                ("stacks", "rank_0.txt", texts.stacks),
+            )
         ),
         Reading(name="RAS", file="ras.json", write=_text(texts.ras), words=("coll", "ras", FILE)),
         Reading(

@@ -319,6 +319,23 @@ def ras(count: int) -> str:
     return f'{{"nccl_version": "2.29.7", "communicators": [\n{_rows(count, communicator, "," + chr(10))}]}}\n'
 
 
+def watchdog(count: int) -> str:
+    """Timeouts of eight ranks, again and again."""
+    head = "[rank{0}]:[E321 02:07:08.40 ProcessGroupNCCL.cpp:607] "
+    timeout = "[Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, "
+    sizes = "NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600060 milliseconds before timing out.\n"
+    status = "[PG 0 Rank {0}] Exception detected by watchdog at work: {1}, last enqueued NCCL work: {1}, "
+    row = head + timeout + sizes + head + status + "last completed NCCL work: 1.\n"
+    return _rows(count, lambda n: row.format(n % 8, 2 + n // 8))
+
+
+def stacks(count: int) -> str:
+    """Stacks of many threads of one process."""
+    frames = "    all_reduce (torch/distributed/distributed_c10d.py:2219)\n    train (train.py:120)\n\n"
+    row = 'Thread {0} (idle): "MainThread"\n' + frames
+    return "Process 7: python train.py\n\n" + _rows(count, row.format)
+
+
 def simccl(count: int) -> str:
     """Messages of 64 ranks round a ring on 32 channels."""
     head = "collective,op,data_size,algorithm,protocol,channel_id,flow_id,src,dest,flow_size,chunk_id,chunk_count,"

@@ -52,6 +52,7 @@ GOLDEN_FABRICS = (
 SWITCHES = ("qos-leaf1.config_db.json", "qos-spine1.config_db.json")
 REAL_SWITCHES = ("sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json")
 NCCL = ROOT / "tests" / "golden" / "nccl"
+HANGS = ROOT / "tests" / "golden" / "hangs"
 NCCL_LOGS = tuple(sorted(NCCL.glob("*.log")))
 WORKLOAD = "trace/workload_analytical.txt"
 TRACES = ("trace/custom_allreduce.0.et", "trace/nccl_data.json.gz")
@@ -155,6 +156,11 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             name="coll topology",
             words=["coll", "topology", FILE],
             files=(NCCL / "topology.txt", *real("nccl/ncv4-topo.xml", "nccl/ndv4-topo.xml")),
+        ),
+        Door(
+            name="diagnose",
+            words=["diagnose", FILE, "--out", OUT],
+            files=(*sorted(HANGS.iterdir()), NCCL / "ras.json", NCCL / "inspector.jsonl", *samples.dumps),
         ),
         Door(name="coll ras", words=["coll", "ras", FILE], files=(NCCL / "ras.json",)),
         Door(

@@ -22,6 +22,7 @@ class Samples:
 
     inputs: Inputs
     traces: tuple[Path, ...]
+    dumps: tuple[Path, ...]  # of the flight recorder, in both forms
     nic: Path
     rules: Path
     measured: Path  # the record of a measurement
@@ -53,6 +54,7 @@ def make_samples(folder: Path) -> Samples:
     return Samples(
         inputs=inputs,
         traces=(trace, chakra, profile, host_trace, dump, pickled, schedule),
+        dumps=(dump, pickled),
         nic=nic,
         rules=rules,
         measured=measured,

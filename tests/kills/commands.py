@@ -14,6 +14,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 LOGS = sorted((GOLDEN / "nccl").glob("r*.log"))
 PERFTEST = (GOLDEN / "perftest" / "bidirectional.txt", GOLDEN / "perftest" / "read_lat.txt")
 QUIET = ("--fail-on", "never")
+HANGS = (GOLDEN / "hangs", GOLDEN / "nccl" / "ras.json")
 COUNTERS = (GOLDEN / "counters" / "before.txt", GOLDEN / "counters" / "after.txt")
 
 
@@ -158,6 +159,7 @@ WRITINGS = (
         out="errors.svg",
     ),
     Writing(name="rdma import", words=lambda _, v: [str(PERFTEST[v])]),
+    Writing(name="diagnose", words=lambda _, v: [str(HANGS[v]), *QUIET]),
     Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
     Writing(name="fleet collect", words=lambda _, v: ["--via", "local", f"node{v}"], starts_processes=True),
     Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
