@@ -42,6 +42,7 @@ from fabrictune.reports.record_view import Run, open_run
 from fabrictune.reports.replay import replay_section
 from fabrictune.reports.seed_studies import outcomes_section
 from fabrictune.reports.startup import storms_section
+from fabrictune.reports.stragglers import stragglers_section
 from fabrictune.reports.survival import survival_section
 from fabrictune.reports.sweeps import sweeps_section
 from fabrictune.reports.timers import timers_section
@@ -65,6 +66,7 @@ SECTIONS = (
     whatif_section,
     survival_section,
     effective_section,
+    stragglers_section,
     collectives_section,
     attribution_section,
     calibration_section,

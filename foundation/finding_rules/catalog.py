@@ -14,6 +14,7 @@ from fabrictune.foundation.finding_rules import (
     paths,
     rdma,
     simulation,
+    spans,
     survival,
 )
 from fabrictune.foundation.finding_rules.schema import Rule
@@ -30,6 +31,8 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Calibrations": calibration.FITS,
     "Effective training time": survival.EFFECTIVE_TIME,
     "Diagnostics of nodes": diagnostics.NODES,
+    "Stragglers": spans.STRAGGLERS,
+    "Decay": spans.DECAYS,
     "RDMA and timers": rdma.TIMERS,
     "Counters of NICs": counters.NIC_COUNTERS,
     "Jobs in logs of NCCL": nccl.JOBS,

@@ -14,6 +14,7 @@ from fabrictune.foundation.run_tables import (
     rdma,
     replay,
     simulation,
+    spans,
     survival,
     training,
 )
@@ -29,6 +30,7 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Training": training.TABLES,
     "Effective training time": survival.TABLES,
     "Diagnostics of nodes": diagnostics.TABLES,
+    "Spans of a job": spans.TABLES,
     "RDMA": rdma.TABLES,
     "Jobs that stand still": hangs.TABLES,
 }

@@ -72,7 +72,7 @@ class Diagnosis:
     arrivals: tuple[Arrivals, ...]
     step_ns: float
     replayed_step_ns: float
-    num_requests: int  # that were joined
+    joined: JoinedRequests
     notes: tuple[str, ...] = field(default=())
 
 
@@ -107,7 +107,7 @@ def diagnose(spans: Spans, limits: Limits | None = None) -> Diagnosis:
         arrivals=arrivals_of(common, joined, step_ns=step_ns),
         step_ns=step_ns,
         replayed_step_ns=replayed_ns,
-        num_requests=joined.num_requests,
+        joined=joined,
         notes=tuple(_notes(spans, common, work, joined)),
     )
 

@@ -52,6 +52,7 @@ class Disturbance:
     loss_DP: FloatArray  # mean of an exponential addition to that factor
     loading_SDP: FloatArray  # added to the wait for data
     collection_SDP: FloatArray  # a collection of garbage in the step's first backward pass
+    delay_SDP: FloatArray  # before the gradients are summed, of which no span tells
     clock_DP: FloatArray  # ahead
 
     @classmethod
@@ -64,6 +65,7 @@ class Disturbance:
             loss_DP=np.zeros(places),
             loading_SDP=np.zeros(cells),
             collection_SDP=np.zeros(cells),
+            delay_SDP=np.zeros(cells),
             clock_DP=np.zeros(places),
         )
 
@@ -94,6 +96,7 @@ class _Job:
         self._add(SpanKind.LOADER, step, everyone, LOADER_NS + faults.loading_SDP[step])
         self._pipeline(step)
         self._await_sent(step)
+        self._now_DP = self._now_DP + faults.delay_SDP[step]
         self._joint(step, Operation.REDUCE_SCATTER, GRADIENTS_NS, GRADIENT_BYTES)
         self._add(SpanKind.OPTIMIZER, step, everyone, OPTIMIZER_NS * self._noise((size.dp, size.pp)))
         self._joint(step, Operation.ALL_GATHER, GRADIENTS_NS, GRADIENT_BYTES)
