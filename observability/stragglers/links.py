@@ -7,7 +7,7 @@ Shapes: J joined requests, M members, R ranks.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,13 +39,17 @@ def slow_links(spans: Spans, joined: JoinedRequests, *, step_ns: float) -> tuple
     excess_J = np.where(is_seen_J, joined.transfer_ns_J / np.where(usual_J > 0, usual_J, 1) - 1, np.nan)
     num_steps = max(1, len(np.unique(joined.step_J)))
     cost_J = excess_J * usual_J / (num_steps * step_ns)
-    found = list(_of_ranks(joined, excess_J, cost_J))
+    found, suspects = _of_ranks(joined, excess_J, cost_J)
     named = {rank for link in found for rank in link.ranks}
-    found += [link for link in _of_groups(spans, joined, excess_J, cost_J) if not named & set(link.ranks)]
+    for link in _of_groups(spans, joined, excess_J, cost_J):
+        if not named & set(link.ranks):
+            suspected = tuple(suspects & set(link.ranks))  # of two neighbours, the one whose group is slow too
+            found.append(replace(link, ranks=suspected) if len(suspected) == 1 else link)
     return tuple(found)
 
 
-def _of_ranks(joined: JoinedRequests, excess_J: FloatArray, cost_J: FloatArray) -> list[SlowLink]:
+def _of_ranks(joined: JoinedRequests, excess_J: FloatArray, cost_J: FloatArray) -> tuple[list[SlowLink], set[int]]:
+    """Return the slow links by messages, and the ranks of which either may have one."""
     is_message_J = (joined.operation_J == Operation.SEND) & np.isfinite(excess_J)
     edges: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
     messages = np.flatnonzero(is_message_J)
@@ -64,11 +68,12 @@ def _of_ranks(joined: JoinedRequests, excess_J: FloatArray, cost_J: FloatArray) 
     least = max(MIN_EXCESS, MIN_SIGMAS * deviation(np.array(list(excess.values())))) if excess else 0.0
     candidates = {rank for rank, value in excess.items() if value > least}
     single = {rank for rank in candidates if len(edges[rank]) > 1 or not _has_slow_neighbour(rank, pairs, candidates)}
-    return [
+    links = [
         SlowLink(ranks=(rank,), excess_fraction=excess[rank], num_requests=sum(number for *_, number in edges[rank]))
         for rank in sorted(single)
         if sum(cost for _, cost, _ in edges[rank]) > MIN_STEP_FRACTION
     ]
+    return links, candidates - single
 
 
 def _has_slow_neighbour(rank: int, pairs: "np.ndarray[tuple[int, int], np.dtype[np.int64]]", slow: set[int]) -> bool:
