@@ -207,6 +207,8 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             words=["fleet", "collect", FILE, "--dry-run", "--known-hosts", "/dev/null"],
             files=tuple(sorted(INVENTORIES.iterdir())),
         ),
+        Door(name="train stragglers", words=["train", "stragglers", FILE, "--out", OUT], files=inputs.spans[:1]),
+        Door(name="train decay", words=["train", "decay", FILE, "--out", OUT], files=inputs.spans[:1]),
         Door(name="law import", words=["law", "import", FILE], files=(samples.nic,)),
         Door(
             name="rules",

@@ -176,6 +176,8 @@ WRITINGS = (
         words=lambda i, v: [str(i.journals[v]), "--out", str(i.sweep.with_name(f"effective{v}")), *QUIET],
         out="time.svg",
     ),
+    Writing(name="train stragglers", words=lambda i, v: [str(i.spans[v]), *QUIET]),
+    Writing(name="train decay", words=lambda i, v: [str(i.spans[v]), *QUIET]),
     Writing(name="train plan", words=lambda _, v: ["tiny", "--set", f"degrees.layout.dp={(2, 4)[v]}"]),
     Writing(
         name="train run",

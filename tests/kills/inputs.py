@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.studies.planted_stragglers.jobs import Disturbance, JobSize, simulate
 from fabrictune.cli.main import run
 from fabrictune.trainer_probe.operation.journal import open_journal
+from tests.observability.span_folders import write_files
 
 JOB = """name: job{variant}
 fabric: {{builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 2, tiers: 2}}
@@ -65,6 +67,7 @@ MEASURED = """# nccl-tests version 2.13.6
      2097152        524288     float     sum      -1   2{a}.0   {c}    {c}      0   2{a}.0   {c}    {c}      0
      4194304       1048576     float     sum      -1   4{a}.0   {d}    {d}      0   4{a}.0   {d}    {d}      0
 """
+SPANS = JobSize(dp=3, pp=1, num_batches=1, num_steps=12)
 TIMES = (100, 10.49, 1.00, 1.02), (200, 5.24, 0.95, 1.00)  # us at 1 MiB; GB/s at each size
 
 
@@ -79,6 +82,7 @@ class Inputs:
     measurements: tuple[Path, Path]
     records: tuple[Path, Path]
     journals: tuple[Path, Path]
+    spans: tuple[Path, Path]
     sweep: Path
 
 
@@ -100,11 +104,14 @@ def make_inputs(folder: Path) -> Inputs:
         measurements=pair("measured{}.txt", *(MEASURED.format(a=a, b=b, c=c, d=d) for a, b, c, d in TIMES)),
         records=(folder / "record0", folder / "record1"),
         journals=(folder / "job0", folder / "job1"),
+        spans=(folder / "spans0", folder / "spans1"),
         sweep=folder / "sweep.yaml",
     )
     inputs.sweep.write_text(SWEEP)
     for job, record in zip(inputs.jobs, inputs.records, strict=True):
         assert run(["sim", "run", str(job), "--out", str(record), "--quiet", "--fail-on", "never"]) == 0
+    for variant, place in enumerate(inputs.spans):
+        write_files(simulate(SPANS, Disturbance.none(SPANS), variant), place)
     for variant, place in enumerate(inputs.journals):
         journal = open_journal(str(place))
         for kind, values in JOB_EVENTS:

@@ -20,8 +20,13 @@ def slow_job(*, seed: int = 1) -> Spans:
     return simulate(SMALL, disturbance, seed)
 
 
-def write_spans(spans: Spans, folder: Path) -> None:
+def write_spans(spans: Spans, run: Path) -> None:
     """Write the spans of each rank to a run's folder."""
+    write_files(spans, run / FOLDER)
+
+
+def write_files(spans: Spans, folder: Path) -> None:
+    """Write the files of each rank's spans to a folder."""
     for rank in np.unique(spans.rank_N).tolist():
         header = SpanHeader(
             rank=rank,
@@ -31,7 +36,7 @@ def write_spans(spans: Spans, folder: Path) -> None:
             clock_offset_ns=0,
             clock_error_ns=int(spans.clock_error_ns_R[rank]),
         )
-        writer = SpanWriter(folder / FOLDER, header)
+        writer = SpanWriter(folder, header)
         own = spans.where(spans.rank_N == rank)
         for step in np.unique(own.step_N).tolist():
             of_step = own.where(own.step_N == step)
@@ -48,4 +53,4 @@ def _line(spans: Spans, row: int) -> str:
         return work_line(kind, step, *times)
     columns = ("operation_N", "group_N", "sequence_N", "peer_N", "bytes_N", "micro_batch_N", "chunk_N")
     values = (int(getattr(spans, name)[row]) for name in columns)
-    return request_line(Span(kind, step, int(spans.issue_ns_N[row]), *times, *values, spans.tag_N[row]))
+    return request_line(Span._make((kind, step, int(spans.issue_ns_N[row]), *times, *values, spans.tag_N[row])))
