@@ -42,7 +42,7 @@ def describe_reads(questions: Questions) -> Iterator[str]:
     """Yield every file pattern, link and command that the script reads or runs on a node."""
     yield from (f"read {pattern}" for pattern in questions.files)
     yield from (f"read the link {pattern}" for pattern in questions.links)
-    yield from (f"run {shlex.join(words_of(command))}" for command in questions.commands)
+    yield from (f"run {command}" for command in questions.commands)
     if questions.environment:
         names = ", ".join(f"{name}*" for name in questions.environment)
         yield f"read of /proc/*/environ the variables {names}"

@@ -4,6 +4,7 @@ Source: OpenSSH, sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
 Left out: certificate authorities and patterns with `*`, which know no key of a host: such a host counts as unknown.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,9 +57,8 @@ class KnownHosts:
 
 def read_known_hosts(path: Path, *, is_named: bool) -> KnownHosts:
     """Return what a file knows, nothing where the user has no such file; raises InputError for one that was named."""
-    if not path.is_file() and not is_named:
-        return KnownHosts("")
-    if path.is_file() and path.stat().st_size == 0:
+    is_missing = not path.is_file() and not is_named
+    if is_missing or path == Path(os.devnull) or (path.is_file() and path.stat().st_size == 0):
         return KnownHosts("")
     try:
         return KnownHosts(read_text(path, max_bytes=MAX_KNOWN_HOSTS_BYTES))

@@ -10,6 +10,7 @@ from fabrictune.foundation.run_tables import (
     comparison,
     diagnostics,
     ecmp,
+    fleet,
     hangs,
     rdma,
     replay,
@@ -32,6 +33,7 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Diagnostics of nodes": diagnostics.TABLES,
     "Spans of a job": spans.TABLES,
     "RDMA": rdma.TABLES,
+    "Fleets": fleet.TABLES,
     "Jobs that stand still": hangs.TABLES,
 }
 TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}

@@ -203,6 +203,19 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         ),
         Door(name="train survive", words=["train", "survive", "--failures", FILE, *SURVIVE, OUT], files=FAILURES),
         Door(
+            name="fleet audit",
+            words=["fleet", "audit", "--from-files", FILE, "--out", OUT, "--json"],
+            files=(*sorted((ROOT / "tests" / "golden" / "fleet" / "nodes").glob("*.json")), *switches),
+        ),
+        Door(
+            name="fleet audit, rules",
+            words=[
+                *("fleet", "audit", "--from-files", str(ROOT / "tests" / "golden" / "fleet" / "nodes" / "mlx5.json")),
+                *("--audit-rules", FILE, "--out", OUT),
+            ],
+            files=tuple(sorted((ROOT / "fleet" / "audit").glob("*/*.yaml"))),
+        ),
+        Door(
             name="fleet collect, inventory",
             words=["fleet", "collect", FILE, "--dry-run", "--known-hosts", "/dev/null"],
             files=tuple(sorted(INVENTORIES.iterdir())),

@@ -89,19 +89,9 @@ ALONE = (  # a network of its own, in which no target answers
 FAILURES = ("--failures", "llama3", "--runs", "2")
 PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
 READS = (  # options with a file to read
-    *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key"),
-    *(
-        "--topology",
-        "--trace",
-        "--fabric",
-        "--then-simulate",
-        "--fit",
-        "--graphs",
-        "--tuner",
-        "--flows",
-        "--pod",
-        "--tor-sets",
-    ),
+    *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key", "--flows", "--pod"),
+    *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner", "--tor-sets"),
+    *("--audit-rules", "--from-files", "--known-hosts", "--ssh-config", "--identity"),
 )
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
@@ -162,6 +152,10 @@ WRITINGS = (
     Writing(name="diagnose", words=lambda _, v: [str(HANGS[v]), *QUIET]),
     Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
     Writing(name="fleet collect", words=lambda _, v: ["--via", "local", f"node{v}"], starts_processes=True),
+    Writing(
+        name="fleet audit",
+        words=lambda _, v: ["--from-files", str(GOLDEN / "fleet" / "nodes" / f"{('mlx5', 'rxe')[v]}.json"), *QUIET],
+    ),
     Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
     Writing(name="report build", words=lambda i, v: [str(i.records[v])], out="report.html"),
     Writing(name="train survive", words=lambda _, v: [*FAILURES, "--gpus", f"{(64, 128)[v]}", *QUIET]),
