@@ -1,0 +1,117 @@
+"""Trials: every host of a fabric sends to another, packets are sprayed at random, and one link loses some of them.
+
+Only receivers count. The packets of a host are those that a link needs for its loss to be found in 99 % of trials. All
+links between switches carry as much: the fabrics have as many uplinks as downlinks. The lossy link is one between
+switches; of a link between a host and its ToR the receivers' counts say nothing.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.seeds import stream
+from fabrictune.observability.gray_loss.counts import CountedPath, PathCounts, gather_counts
+from fabrictune.observability.gray_loss.detection import LossReport, find_lossy_links, packets_needed
+from fabrictune.observability.gray_loss.sprayed_paths import sprayed_paths
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.next_hops import next_hops
+
+POWER = 0.99
+RATE_BPS = 100_000_000_000
+
+
+def _two_tiers(num_hosts: int) -> Fabric:
+    return build_clos(
+        ClosSpec(
+            num_hosts=num_hosts,
+            hosts_per_tor_set=8,
+            nics_per_host=1,
+            tiers=2,
+            nic_rate_bps=RATE_BPS,
+            uplink_rate_bps=RATE_BPS,
+            downlink_split=1,
+        )
+    )
+
+
+FABRICS = {
+    64: lambda: _two_tiers(64),
+    128: lambda: build_fat_tree(FatTreeSpec(radix=8)),
+    432: lambda: build_fat_tree(FatTreeSpec(radix=12)),
+    1024: lambda: build_fat_tree(FatTreeSpec(radix=16)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a trial planted, and what was found."""
+
+    planted: str  # "" of a clean trial
+    report: LossReport
+
+    @property
+    def is_located(self) -> bool:
+        """Whether the planted link is named, alone."""
+        return any(lossy.links == (self.planted,) for lossy in self.report.lossy)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the planted link is among those named."""
+        return any(self.planted in lossy.links for lossy in self.report.lossy)
+
+    @property
+    def num_wrong(self) -> int:
+        """Names without the planted link."""
+        return sum(self.planted not in lossy.links for lossy in self.report.lossy)
+
+
+class Bench:
+    """A fabric with all paths of a permutation of its hosts."""
+
+    def __init__(self, num_hosts: int, seed: int) -> None:
+        self.fabric = FABRICS[num_hosts]()
+        hops = next_hops(self.fabric)
+        self.num_hosts = num_hosts
+        order = stream(seed, "permutation").permutation(num_hosts)
+        flows = zip(order.tolist(), np.roll(order, 1).tolist(), strict=True)
+        paths = []
+        for source, destination in flows:
+            for path in sprayed_paths(self.fabric, hops, source, destination):
+                labels = [self.fabric.link_label(port) for port in path.ports]
+                flow = f"{source}-{destination}"
+                paths.append(CountedPath(flow=flow, links=labels, received=0, share=path.share))
+        self.counts = gather_counts(paths)
+        is_switch = {
+            self.fabric.link_label(port)
+            for port in range(self.fabric.num_ports)
+            if self.fabric.port_nic_P[port] < 0 and self.fabric.port_nic_P[self.fabric.port_peer_P[port]] < 0
+        }
+        self.inner = [number for number, link in enumerate(self.counts.link_L) if link in is_switch]
+
+    def packets(self, loss_fraction: float) -> int:
+        """Return the packets that each host sends for this loss to be found."""
+        return ceil(packets_needed(loss_fraction, len(self.inner), power=POWER))
+
+    def trial(self, loss_fraction: float, seed: int, *, packets: int, is_clean: bool = False) -> Trial:
+        """Spray with one link losing packets, or none, and look for it."""
+        random = stream(seed, "trial", f"{loss_fraction}")
+        link = self.inner[int(random.integers(len(self.inner)))]
+        loss_P = np.zeros(len(self.counts.flow_P))
+        if not is_clean:
+            loss_P[self.counts.path_E[self.counts.link_E == link]] = loss_fraction
+        counts = self._sprayed(packets, loss_P, random)
+        return Trial(planted="" if is_clean else self.counts.link_L[link], report=find_lossy_links(counts))
+
+    def _sprayed(self, packets: int, loss_P: "np.ndarray", random: np.random.Generator) -> PathCounts:
+        counts = self.counts
+        sent_P: IntArray = np.zeros(len(counts.flow_P), np.int64)
+        bounds = np.searchsorted(counts.flow_P, np.arange(counts.num_flows + 1))
+        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+            share = counts.share_P[begin:end]
+            sent_P[begin:end] = random.multinomial(packets, share / share.sum())
+        received_P = random.binomial(sent_P, 1 - loss_P)
+        return PathCounts(**{**vars(counts), "received_P": received_P})
