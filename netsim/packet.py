@@ -19,7 +19,7 @@ from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.capture import with_capture
 from fabrictune.netsim.checks import check_run, check_samples
-from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.capture import RECEIVER, CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.deadlock import find_deadlock
@@ -33,6 +33,7 @@ from fabrictune.netsim.fluid.run import run_fluid
 from fabrictune.netsim.laws import describe_law
 from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.outcome import Outcome
+from fabrictune.netsim.path_counts import with_path_counts
 from fabrictune.netsim.results import tables
 from fabrictune.netsim.skip import describe_skip
 from fabrictune.netsim.threads import describe_threads
@@ -110,7 +111,12 @@ def run(
         check_faults(judged, faults.faults, faults.intervals),
     )
     record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=report.findings, checks=report.checks)
-    return with_capture(record, network, traffic, simulation, on_wire, capture) if capture else record
+    if capture is None:
+        return record
+    record = with_capture(record, network, traffic, simulation, on_wire, capture)
+    if capture.at == RECEIVER and on_wire.path_choice.mode == "entropy":
+        return with_path_counts(record, network, simulation, on_wire.path_choice, seed)
+    return record
 
 
 def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:

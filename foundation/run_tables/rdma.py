@@ -4,6 +4,17 @@ from fabrictune.foundation.run_tables.schema import TableSchema, flag_column, in
 
 TABLES = (
     TableSchema(
+        name="lossy_links",
+        row="a link that loses packets, or several that the counted paths do not tell apart",
+        kinds=("rdma gray-loss",),
+        columns=(
+            text_column("links", "name of the link; several with `; ` between them"),
+            number_column("loss_fraction", "share of its packets that it loses"),
+            number_column("error_fraction", "standard error of that share"),
+            integer_column("expected_packets", "packets that its paths would bring without the loss"),
+        ),
+    ),
+    TableSchema(
         name="rdma_transfers",
         row="a measured case",
         kinds=("rdma bw", "rdma lat", "rdma matrix"),

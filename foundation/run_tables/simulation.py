@@ -73,6 +73,17 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="path_counts",
+        row="a path of a queue pair whose packets carry entropy values, where its receiver captures them",
+        kinds=SIMULATED,
+        columns=(
+            _QUEUE_PAIR,
+            text_column("links", "its links in the direction of the data, with `; ` between them"),
+            number_column("share_fraction", "share of the queue pair's entropy values that take it"),
+            integer_column("received_packets", "data packets captured that took it"),
+        ),
+    ),
+    TableSchema(
         name="ports",
         row="a port",
         kinds=SIMULATED,

@@ -1,7 +1,8 @@
 """Counts of packets by path: what the detection of gray loss takes.
 
-A flow sprays its packets over its paths, in equal shares or in those that the switches' choices give. A path is a sequence of links, each in the direction of the flow, by
-name. What a path lost is not seen directly: receivers count what came, and senders may count what went.
+A flow sprays its packets over its paths, in equal shares or in those that the switches' choices give. A path is a
+sequence of links by name, each in the direction of the flow. What a path lost is not seen directly: receivers count
+what came, and senders may count what went.
 
 Shapes: F flows, P paths, L links, E entries: a link of a path.
 """

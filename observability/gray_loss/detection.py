@@ -3,12 +3,14 @@
 Every flow's packets are expected on its paths in equal shares, thinned by the losses found so far. For each link the
 shortfall of all paths through it is held against its standard deviation: multinomial where only receivers count, so
 that links that all paths of a flow share say nothing; binomial where senders count too. The link of the greatest
-shortfall is taken while it is beyond a limit that holds for all links together (Bonferroni), its loss is estimated
-beside the others', and the rest is tested again: paths are intersected, and links that only share paths with the lossy
-one are not named. Links with the same paths cannot be told apart, and are named together.
+shortfall is taken, its loss is estimated beside the others', and the rest is looked at again: paths are intersected,
+and links that only share paths with the lossy one are not named. Taken links are kept while the loss of each is beyond
+a limit that holds for all links together (Bonferroni). Links with the same paths cannot be told apart, and are named
+together.
 
 Spraying may be more even than at random (in turn) or less so (adaptive): the dispersion of all paths, by their median,
-scales every standard deviation.
+scales every standard deviation, where there are enough paths. It is taken anew with each link, since one lossy link
+moves all paths of its flows.
 
 Source: the idea of counting sprayed packets by path is SprayCheck's; McCullagh and Nelder, "Generalized Linear Models",
 1989, 4.5 (dispersion).
@@ -27,9 +29,11 @@ from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.observability.gray_loss.counts import PathCounts
 
 MAX_LOSSY = 32
+_LOOK_AHEAD = 3  # links that are tried beyond those accepted: together they may explain what none does alone
 _ROUNDS = 12  # of estimating the losses together
 _MEDIAN_OF_SQUARE = 0.4549  # median of a chi-square with one degree of freedom
 _LEAST_DISPERSION = 0.01  # of spraying in turn, which leaves whole packets over
+_LEAST_FREE = 30  # paths beyond what is estimated, from which on their spread says something
 _LEAST_BACKGROUND = 1e-6  # loss of a link without a fault
 
 
@@ -70,22 +74,25 @@ def find_lossy_links(counts: PathCounts, *, alpha: float = 0.01, least_loss: flo
     fit = _Fit(counts)
     limit = _limit(alpha, max(1, int(fit.is_seen_C.sum())))
     chosen: list[int] = []
-    while len(chosen) < MAX_LOSSY:
+    num_accepted = 0
+    while len(chosen) < min(MAX_LOSSY, num_accepted + _LOOK_AHEAD):
         fit.estimate(chosen)
-        deviations_C = np.where(fit.is_seen_C, fit.shortfall_C / fit.deviation_C, 0.0)
+        deviations_C = np.where(fit.is_seen_C, fit.shortfall_C / np.maximum(fit.deviation_C, 1e-9), 0.0)
         deviations_C[chosen] = 0.0
         best = int(deviations_C.argmax())
-        if deviations_C[best] <= limit:
+        if deviations_C[best] <= 0:
             break
         chosen.append(best)
         fit.estimate(chosen)
-        if fit.loss_C[best] < least_loss:
-            chosen.remove(best)
-            break
+        if min(fit.deviations(candidate) for candidate in chosen) > limit:
+            num_accepted = len(chosen)
+    chosen = chosen[:num_accepted]
+    fit.estimate(chosen)
+    chosen = [candidate for candidate in chosen if fit.loss_C[candidate] >= least_loss]
     fit.estimate(chosen)
     lossy = [fit.lossy_link(candidate) for candidate in chosen]
     return LossReport(
-        lossy=tuple(sorted((one for one in lossy if one.deviations > limit), key=lambda one: -one.deviations)),
+        lossy=tuple(sorted(lossy, key=lambda one: -one.deviations)),
         num_links=len(counts.link_L),
         num_unseen=sum(len(fit.links[number]) for number in np.flatnonzero(~fit.is_seen_C)),
         limit=limit,
@@ -137,6 +144,13 @@ class _Fit:
                 share = self.shortfall_C[candidate] / self._information_C[candidate]
                 self.loss_C[candidate] = min(1.0, max(0.0, 1 - kept * max(0.0, 1 - share)))
             self._update()
+        self.dispersion = self._dispersion()
+        self._update()
+
+    def deviations(self, candidate: int) -> float:
+        """Return how many standard errors a chosen candidate's loss is from none."""
+        error = float(self.deviation_C[candidate] / self._information_C[candidate])
+        return float(self.loss_C[candidate]) / error if error else 0.0
 
     def lossy_link(self, candidate: int) -> LossyLink:
         """Return a chosen candidate's loss."""
@@ -146,7 +160,7 @@ class _Fit:
             links=self.links[candidate],
             loss_fraction=loss,
             error_fraction=error,
-            deviations=loss / error,
+            deviations=self.deviations(candidate),
             packets=int(self.packets_C[candidate]),
         )
 
@@ -157,18 +171,18 @@ class _Fit:
         kept_P = np.exp(np.bincount(self._path_E, log_kept_C[self._candidate_E], minlength=len(counts.flow_P)))
         if counts.knows_sent:
             kept_P *= 1 - self.background
-            self._expected_P = counts.sent_P * kept_P
-            variance_P = self._expected_P * np.maximum(1 - kept_P, _LEAST_BACKGROUND)
+            self._expected_P: FloatArray = np.asarray(counts.sent_P * kept_P, np.float64)
+            variance_P: FloatArray = self._expected_P * np.maximum(1 - kept_P, _LEAST_BACKGROUND)
         else:
             weight_P = counts.share_P * kept_P
             sum_F = np.bincount(counts.flow_P, weight_P, minlength=counts.num_flows)
-            self._expected_P = self._total_F[counts.flow_P] * weight_P / sum_F[counts.flow_P]
+            self._expected_P = np.asarray(self._total_F[counts.flow_P] * weight_P / sum_F[counts.flow_P], np.float64)
             variance_P = self._expected_P
         missing_P = self._expected_P - counts.received_P
         self.shortfall_C = np.bincount(self._candidate_E, missing_P[self._path_E], minlength=num)
         self.packets_C = np.bincount(self._candidate_E, self._expected_P[self._path_E], minlength=num)
-        variance_C = np.bincount(self._candidate_E, variance_P[self._path_E], minlength=num)
-        self._information_C = np.maximum(self.packets_C, 1e-9)
+        variance_C = np.asarray(np.bincount(self._candidate_E, variance_P[self._path_E], minlength=num), np.float64)
+        self._information_C = np.asarray(np.maximum(self.packets_C, 1e-9), np.float64)
         if not counts.knows_sent:
             variance_C, self._information_C = self._multinomial(variance_C)
         self.deviation_C = np.sqrt(np.maximum(variance_C, 0) * self.dispersion)
@@ -194,10 +208,11 @@ class _Fit:
         variance_P = expected_P * (1 - expected_P / np.maximum(total_P, 1))
         square_P = (self._counts.received_P - expected_P) ** 2
         is_known_P = variance_P > 0
-        if not is_known_P.any():
-            return 1.0
-        median = float(np.median(square_P[is_known_P] / variance_P[is_known_P]))
-        return max(_LEAST_DISPERSION, median / _MEDIAN_OF_SQUARE)
+        num_free = int(is_known_P.sum()) - self._counts.num_flows - int((self.loss_C > 0).sum())
+        if num_free < _LEAST_FREE:
+            return max(1.0, self.dispersion)
+        median = float(np.median(square_P[is_known_P] / variance_P[is_known_P])) * is_known_P.sum() / num_free
+        return max(_LEAST_DISPERSION, float(median) / _MEDIAN_OF_SQUARE)
 
 
 def _candidates(counts: PathCounts) -> tuple[list[tuple[str, ...]], IntArray]:

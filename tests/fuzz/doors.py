@@ -18,6 +18,7 @@ PERFTEST = tuple(
 LOADS = (ROOT / "tests" / "golden" / "experts" / "loads.csv",)
 CHOICES = ROOT / "tests" / "golden" / "hash_learning" / "choices.csv"
 FAILURES = tuple(ROOT / "tests" / "golden" / "failures" / name for name in ("ours.csv", "ours.yaml"))
+GRAY_LOSS = (ROOT / "tests" / "golden" / "gray_loss" / "counts.csv",)
 SURVIVE = ("--gpus", "64", "--runs", "0", "--out")
 INVENTORIES = ROOT / "tests" / "golden" / "fleet" / "inventories"
 PLACEMENTS = ROOT / "tests" / "golden" / "placement"
@@ -201,6 +202,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
         Door(
             name="rdma counters, two", words=["rdma", "counters", str(COUNTERS[0]), FILE, "--out", OUT], files=counters
         ),
+        Door(name="rdma gray-loss", words=["rdma", "gray-loss", FILE, "--out", OUT], files=GRAY_LOSS),
         Door(name="train survive", words=["train", "survive", "--failures", FILE, *SURVIVE, OUT], files=FAILURES),
         Door(
             name="fleet audit",

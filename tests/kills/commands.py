@@ -15,6 +15,7 @@ LOGS = sorted((GOLDEN / "nccl").glob("r*.log"))
 PERFTEST = (GOLDEN / "perftest" / "bidirectional.txt", GOLDEN / "perftest" / "read_lat.txt")
 QUIET = ("--fail-on", "never")
 HANGS = (GOLDEN / "hangs", GOLDEN / "nccl" / "ras.json")
+GRAY_LOSS = GOLDEN / "gray_loss" / "counts.csv"
 COUNTERS = (GOLDEN / "counters" / "before.txt", GOLDEN / "counters" / "after.txt")
 
 
@@ -150,6 +151,7 @@ WRITINGS = (
     ),
     Writing(name="rdma import", words=lambda _, v: [str(PERFTEST[v])]),
     Writing(name="diagnose", words=lambda _, v: [str(HANGS[v]), *QUIET]),
+    Writing(name="rdma gray-loss", words=lambda _, v: [str(GRAY_LOSS), *QUIET]),
     Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
     Writing(name="fleet collect", words=lambda _, v: ["--via", "local", f"node{v}"], starts_processes=True),
     Writing(

@@ -1,7 +1,7 @@
 """How often a planted lossy link is found and located, and how often a healthy one is named.
 
-Run: `python -m benchmarks.studies.gray_loss [--trials N] [--seed N] [--hosts N ...]` (20 trials of each loss and size are
-about ten minutes). Expectations, written before the first run, are in docs/decisions/0109-gray-loss.md.
+Run: `python -m benchmarks.studies.gray_loss [--trials N] [--seed N] [--hosts N ...]` (20 of each loss and size are
+about seven minutes). Expectations, written before the first run, are in docs/decisions/0109-gray-loss.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Trials: every host of a fabric sends to another, packets are sprayed at random, and one link loses some of them.
+"""Trials: every host sends to one of the fabric's other half, packets are sprayed, and one link loses some of them.
 
 Only receivers count. The packets of a host are those that a link needs for its loss to be found in 99 % of trials. All
 links between switches carry as much: the fabrics have as many uplinks as downlinks. The lossy link is one between
@@ -6,11 +6,12 @@ switches; of a link between a host and its ToR the receivers' counts say nothing
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
 
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.seeds import stream
 from fabrictune.observability.gray_loss.counts import CountedPath, PathCounts, gather_counts
 from fabrictune.observability.gray_loss.detection import LossReport, find_lossy_links, packets_needed
@@ -76,8 +77,10 @@ class Bench:
         self.fabric = FABRICS[num_hosts]()
         hops = next_hops(self.fabric)
         self.num_hosts = num_hosts
-        order = stream(seed, "permutation").permutation(num_hosts)
-        flows = zip(order.tolist(), np.roll(order, 1).tolist(), strict=True)
+        half = num_hosts // 2
+        first, second = (stream(seed, "half", part).permutation(half).tolist() for part in range(2))
+        there = [(source, half + peer) for source, peer in enumerate(second)]
+        flows = [*there, *((half + source, peer) for source, peer in enumerate(first))]
         paths = []
         for source, destination in flows:
             for path in sprayed_paths(self.fabric, hops, source, destination):
@@ -106,11 +109,11 @@ class Bench:
         counts = self._sprayed(packets, loss_P, random)
         return Trial(planted="" if is_clean else self.counts.link_L[link], report=find_lossy_links(counts))
 
-    def _sprayed(self, packets: int, loss_P: "np.ndarray", random: np.random.Generator) -> PathCounts:
+    def _sprayed(self, packets: int, loss_P: FloatArray, random: np.random.Generator) -> PathCounts:
         counts = self.counts
         sent_P: IntArray = np.zeros(len(counts.flow_P), np.int64)
         bounds = np.searchsorted(counts.flow_P, np.arange(counts.num_flows + 1))
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds):
             share = counts.share_P[begin:end]
             sent_P[begin:end] = random.multinomial(packets, share / share.sum())
         received_P = random.binomial(sent_P, 1 - loss_P)

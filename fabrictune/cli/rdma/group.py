@@ -4,6 +4,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.rdma.counters import counters
 from fabrictune.cli.rdma.explain import explain
 from fabrictune.cli.rdma.flap_job import flap_job
+from fabrictune.cli.rdma.gray_loss import gray_loss
 from fabrictune.cli.rdma.importing import import_perftest
 from fabrictune.cli.rdma.measure import measure
 from fabrictune.cli.rdma.predict import choose, predict, table
@@ -21,7 +22,7 @@ timers = CommandGroup(
       fabrictune rdma timers predict --flap 30s
     """,
 )
-for one in (timers, bw, lat, matrix, import_perftest, counters, serve, flap_job):
+for one in (timers, bw, lat, matrix, import_perftest, counters, gray_loss, serve, flap_job):
     rdma.add_command(one)
 for command in (predict, table, choose, simulate, measure, explain):
     timers.add_command(command)
