@@ -74,6 +74,10 @@ def _switch_facts(switch: SwitchQos, node: str) -> Iterator[Fact]:
     metadata = tables.rows("DEVICE_METADATA") or {}
     if kind := metadata.get("localhost", {}).get("type"):
         yield fact("switch.type", str(kind), ("DEVICE_METADATA", "localhost", "type"))
+    for peer in tables.rows("BGP_NEIGHBOR") or {}:
+        hold_s = switch.rows.number("BGP_NEIGHBOR", peer, "holdtime")
+        if hold_s is not None:
+            yield fact("switch.bgp_hold_s", float(hold_s), ("BGP_NEIGHBOR", peer, "holdtime"), peer)
     for port in switch.ports[:MAX_PORTS]:
         for name, value, keys in _port_facts(switch, port):
             yield fact(name, value, keys, port)

@@ -35,7 +35,7 @@ def test_its_commands_say_what_it_says(
     (rules,) = blocks("yaml")
     Path("site.yaml").write_text(rules)
     write_site(clean_site(), Path("site"))
-    dry_run, audit, with_rules = (shlex.split(command)[1:] for command in blocks("sh"))
+    dry_run, audit, with_rules, timeouts = (shlex.split(command)[1:] for command in blocks("sh"))
     assert run(dry_run) == 0
     out = capsys.readouterr().out
     assert "BatchMode=yes gpu3 sh -s < script" in out
@@ -43,6 +43,9 @@ def test_its_commands_say_what_it_says(
     assert run(audit) == 0
     assert "42 checks: 40 passed, 2 not run" in capsys.readouterr().out
     assert run(with_rules) == 0
+    assert run(timeouts) == 0
+    out = capsys.readouterr().out
+    assert "link down for 5 s: the job goes on\nlink down for 300 s: ended by: queue pair fails\n" in out
     faulty = clean_site()
     faulty.replace("gpu2", "mlnx_qos -i eth0", "0   0   0   1", "0   0   0   0")
     write_site(faulty, Path("site"))
