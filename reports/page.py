@@ -31,6 +31,7 @@ from fabrictune.reports.congestion import congestion_section
 from fabrictune.reports.effective import effective_section
 from fabrictune.reports.fabric_drawing import fabric_section
 from fabrictune.reports.faults import faults_section
+from fabrictune.reports.gantt import gantt_section
 from fabrictune.reports.hangs import hangs_section
 from fabrictune.reports.kpi_table import kpi_section
 from fabrictune.reports.loads import loads_section
@@ -73,6 +74,7 @@ SECTIONS = (
     storms_section,
     plans_section,
     training_section,
+    gantt_section,
     replay_section,
     pair_map_section,
     fabric_section,

@@ -44,6 +44,19 @@ _PLACE = integer_column("place", "place in the pipeline")
 TABLES = (
     TableSchema(name="training", row="a step", kinds=("train run",), columns=_STEP),
     TableSchema(
+        name="rank_stretches",
+        row="a stretch of a rank's last traced step, one after another; whole ranks, the first, to 50,000 rows",
+        kinds=("train run",),
+        columns=(
+            integer_column("step", "number of the step"),
+            integer_column("rank", "the rank"),
+            text_column("axis", "`work`, or the axis of the request that the rank's work waits for"),
+            text_column("tag", "the trace's name of the request; empty for work"),
+            integer_column("start_ns", "its begin, from the origin of the trace"),
+            integer_column("duration_ns", "its duration"),
+        ),
+    ),
+    TableSchema(
         name="ablation_steps",
         row="a step of the ablation: the recipe with one more technique",
         kinds=("train ablate",),

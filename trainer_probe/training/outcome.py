@@ -20,6 +20,7 @@ from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.training.hardware import driver_settings
 from fabrictune.trainer_probe.training.progress import RoutingReport, StepReport
+from fabrictune.trainer_probe.training.stretches import last_step_stretches
 
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.comm import Comm
@@ -62,7 +63,10 @@ def make_record(
             "driver_settings": {name: os.environ.get(name, own) for name, own in driver_settings(recipe).items()},
             **describe_run(seed=recipe.seed, started=started),
         },
-        tables={"training": training_table(outcome.reports)},
+        tables={
+            "training": training_table(outcome.reports),
+            "rank_stretches": last_step_stretches(outcome.trace),
+        },
         files={TRACE_FILE: content.getvalue()},
     )
     return record.with_checks(
