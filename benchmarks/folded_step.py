@@ -8,13 +8,11 @@ Run: `python -m benchmarks.run folded_step`, with `--quick` 256 GPUs of the same
 """
 
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.scenarios import command_cost
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import make_plan
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
@@ -36,7 +34,7 @@ def benchmarks(*, is_quick: bool = False) -> list[dict[str, Any]]:
         folder = Path(name)
         make_plan(recipe, HardwareSpec()).trace.write(folder / "job.parquet")
         (folder / "step.yaml").write_text(SCENARIO.format(hosts=8 * dp, set=min(64, 8 * dp), dp=dp))
-        seconds, peak_mib = _run_command(folder)
+        cost = command_cost(("sim", "run", "step.yaml", "--quiet", "--out", "record"), folder)
         head = json.loads((folder / "record" / "run.json").read_text())
     fluid, fold = head["skip"]["fluid"], head["fold"]
     said = (
@@ -44,20 +42,11 @@ def benchmarks(*, is_quick: bool = False) -> list[dict[str, Any]]:
         f"{fluid['audited_counts_inside']} of {fluid['audited_counts']} audits inside"
     )
     figures = (
-        ("processor-time", seconds, "s"),
-        ("peak-memory", peak_mib, "MiB"),
+        ("processor-time", cost.processor_s, "s"),
+        ("peak-memory", cost.peak_mib, "MiB"),
         ("packets", 100 * fluid["audited_share"], "%"),
     )
     return [
         {"name": f"netsim.folded-step-{64 * dp}.{what}", "value": value, "unit": unit, "spread": said}
         for what, value, unit in figures
     ]
-
-
-def _run_command(folder: Path) -> tuple[float, float]:
-    """Return the processor time and the peak memory of `sim run` of the folder's scenario."""
-    command = [sys.executable, "-m", "fabrictune", "sim", "run", "step.yaml", "--quiet", "--out", "record"]
-    done = subprocess.run(command, cwd=folder, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert done.returncode in (0, 1), "a run to the end, with or without findings"
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024

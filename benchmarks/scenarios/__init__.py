@@ -1,9 +1,12 @@
-"""Scenarios of benchmarks, and pairs of runs in turn.
+"""Scenarios of benchmarks, commands as a user types them, and pairs of runs in turn.
 
 A pair's ratio is of two runs one right after the other, so that what slows the machine slows both.
 """
 
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -71,6 +74,24 @@ def run_to_the_end(inputs: EngineInputs, law: CompiledLaw) -> tuple[float, _engi
     seconds = time.process_time() - started_s
     assert outcome in (_engine.Outcome.FINISHED, _engine.Outcome.TIME_LIMIT), outcome
     return seconds, simulation
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandCost:
+    """What a command took, with what it started."""
+
+    processor_s: float
+    wall_s: float
+    peak_mib: float
+
+
+def command_cost(words: Sequence[str], folder: Path) -> CommandCost:
+    """Return what a `fabrictune` command takes in a folder; the first of its process, since peaks only grow."""
+    command, started_s = [sys.executable, "-m", "fabrictune", *words], time.perf_counter()
+    done = subprocess.run(command, cwd=folder, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert done.returncode in (0, 1), "a run to the end, with or without findings"
+    wall_s, usage = time.perf_counter() - started_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return CommandCost(processor_s=usage.ru_utime + usage.ru_stime, wall_s=wall_s, peak_mib=usage.ru_maxrss / 1024)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.studies.nccl_curves.curves import rows_of
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
-from tests.fabrictune.validate.fit.published import curve
 
 WORDS = ["coll", "compare", "p5.txt", "--operation", "all_reduce", "--num-ranks", "16", "--hardware", "p5"]
 
@@ -21,7 +21,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         f"  {size} {size // 4} float sum -1"
         + "".join(f" {time:.2f} {size / time / 1e3:.2f} {size / time / 1e3 * 1.875:.2f} 0" for time in times)
         + "\n"
-        for size, *times in curve("p5_2")
+        for size, *times in rows_of("p5_2")
     )
     Path("p5.txt").write_text(f"# nThread 1 nGpus 1 minBytes 8\n{rows}# Avg bus bandwidth : 0\n")
 

@@ -3,55 +3,41 @@
 Expectations were committed in docs/decisions/0089 before the runs; the bounds here are the figures found, rounded up.
 """
 
-from dataclasses import replace
-from pathlib import Path
-from statistics import median
-
 import pytest
 
+from benchmarks.studies.nccl_curves.__main__ import lines
+from benchmarks.studies.nccl_curves.curves import CURVES, Curve, agreement, rows_of
 from fabrictune.collectives.nccl.tuning.prediction import nccl_model, predict
 from fabrictune.collectives.nccl.tuning.profiles import system_of
-from fabrictune.collectives.nccl.tuning.system import System
 from fabrictune.foundation.traces import Operation
 from fabrictune.hardware.files import find_profile
 
-CURVES = Path(__file__).parent / "curves"
-LARGE_BYTES = 2**24
+FOUND = {  # median error, that from 16 MiB on, least share of points inside
+    "p5_2": (0.10, 0.05, 0.90),
+    "p4de_2": (0.09, 0.11, 0.85),
+    "h100_1": (0.07, 0.05, 0.90),
+    "a100_1": (0.22, 0.05, 0.70),
+    "a100_2": (0.09, 0.05, 0.90),
+    "h200_2": (0.18, 0.05, 0.90),
+    "a100_16_nics_2": (0.11, 0.05, 0.90),
+    "b200_2": (0.11, 0.16, 0.90),
+}
 
 
-def rows_of(name: str) -> list[tuple[int, float]]:
-    lines = (CURVES / f"{name}.csv").read_text().splitlines()
-    return [(int(line.split(",")[0]), float(line.split(",")[1])) for line in lines if line[0].isdigit()]
-
-
-A100_WITH_16_NICS = replace(system_of(find_profile("a100"), 2), nics_per_host=16, nic_rate_bps=100e9, cpu="amd")
-
-
-@pytest.mark.parametrize(
-    ("name", "system", "version", "median_error", "large_error", "least_inside"),
-    [
-        ("p5_2", system_of(find_profile("p5"), 2), "2.27", 0.10, 0.05, 0.90),  # two numbers were fitted to it
-        ("p4de_2", system_of(find_profile("p4de"), 2), "2.27", 0.09, 0.11, 0.85),
-        ("h100_1", system_of(find_profile("h100"), 1), "2.28", 0.07, 0.05, 0.90),
-        ("a100_1", system_of(find_profile("a100"), 1), "2.27", 0.22, 0.05, 0.70),
-        ("a100_2", system_of(find_profile("a100"), 2), "2.27", 0.09, 0.05, 0.90),
-        ("h200_2", system_of(find_profile("h200"), 2), "2.28", 0.18, 0.05, 0.90),
-        ("a100_16_nics_2", A100_WITH_16_NICS, "2.27", 0.11, 0.05, 0.90),
-        ("b200_2", system_of(find_profile("b200"), 2), "2.27", 0.11, 0.16, 0.90),
-    ],
-)
-def test_a_published_curve_is_met(
-    name: str, system: System, version: str, median_error: float, large_error: float, least_inside: float
-) -> None:
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+def test_a_published_curve_is_met(curve: Curve) -> None:
     """Medians of the relative error over all sizes and from 16 MiB on, and the share inside the 90 % interval."""
-    model = nccl_model(system, version=version)
-    predicted = [(predict(model, Operation.ALL_REDUCE, size), measured) for size, measured in rows_of(name)]
-    errors = [abs(one.duration.total_us / measured - 1) for one, measured in predicted]
-    large = [error for error, (one, _) in zip(errors, predicted, strict=True) if one.size_bytes >= LARGE_BYTES]
-    inside = [one.low_us <= measured <= one.high_us for one, measured in predicted]
-    assert median(errors) <= median_error
-    assert median(large) <= large_error
-    assert sum(inside) >= least_inside * len(inside)
+    median_error, large_error, least_inside = FOUND[curve.name]
+    found = agreement(curve)
+    assert found.median_error <= median_error
+    assert found.large_error <= large_error
+    assert found.num_inside >= least_inside * len(found.measured_us)
+
+
+def test_nine_of_ten_published_times_lie_inside() -> None:
+    """As an interval of 90 % says, over all curves; the study prints their share last."""
+    *_, last = lines()
+    assert float(last.rsplit(" ", 1)[1].rstrip("%")) >= 90
 
 
 @pytest.mark.parametrize(("measured_us", "size"), [(79751, 10 * 2**30), (80922, 10 * 2**30)])
@@ -72,7 +58,7 @@ def test_a_thousand_gpus_reach_the_measured_bandwidth(gigabytes: int, measured_u
 def test_nccl_switches_on_two_p5_hosts_where_the_measured_time_jumps() -> None:
     """The table falls from 135 to 109 us between 64 and 128 KiB: LL ends there."""
     model = nccl_model(system_of(find_profile("p5"), 2), version="2.27")
-    names = {size: predict(model, Operation.ALL_REDUCE, size).name for size, _ in rows_of("p5_2")}
+    names = {size: predict(model, Operation.ALL_REDUCE, size).name for size, *_ in rows_of("p5_2")}
     assert [names[2**power] for power in (3, 16, 17, 23, 24, 25, 26, 34)] == [
         "Tree LL",
         "Tree LL",

@@ -1,19 +1,7 @@
 """Published times of collectives, in microseconds by size: out of place and in place.
 
-Source: MI100: ROCm/rccl, issue 1129, comment of 2024-04-01, two MI100 on PCIe; of others, their files beside the tests
-of NCCL's model.
+Source: ROCm/rccl, issue 1129, comment of 2024-04-01, two MI100 on PCIe. Others: `benchmarks/studies/nccl_curves`.
 """
-
-from pathlib import Path
-
-CURVES = Path(__file__).parents[3] / "collectives" / "nccl" / "tuning" / "curves"
-
-
-def curve(name: str) -> tuple[tuple[int, *tuple[float, ...]], ...]:
-    """Return a published curve of that name: size, and one time or two."""
-    rows = [line.split(",") for line in (CURVES / f"{name}.csv").read_text().splitlines() if line[0].isdigit()]
-    return tuple((int(size), *(float(time) for time in times if time)) for size, *times in rows)
-
 
 MI100 = (
     *((8, 13.10, 13.92), (16, 13.46, 13.64), (32, 13.00, 11.62), (64, 12.11, 12.17), (128, 12.34, 12.33)),

@@ -1,11 +1,13 @@
 """Published measurements: half of their sizes fitted, the other half predicted."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from benchmarks.studies.nccl_curves.curves import Row, rows_of
 from fabrictune.collectives.nccl.tuning.collective_time import CollectiveTimes
 from fabrictune.foundation.traces import Operation
 from fabrictune.foundation.units import PS_PER_NS
@@ -18,12 +20,10 @@ from fabrictune.validate.fit.series import MeasuredTime, Series, make_series
 from fabrictune.validate.fit.sources import FitHints, read_times
 from fabrictune.validate.fit.verdicts import Verdict
 from tests.fabrictune.validate.fit.made_up import KNOWN, PATH, collective
-from tests.fabrictune.validate.fit.published import MI100, curve
-
-Rows = tuple[tuple[int, *tuple[float, ...]], ...]
+from tests.fabrictune.validate.fit.published import MI100
 
 
-def published(num_ranks: int, num_hosts: int, rows: Rows) -> Series:
+def published(num_ranks: int, num_hosts: int, rows: Sequence[Row]) -> Series:
     """Return a published curve as a series."""
     key = collective(num_ranks, num_hosts)
     (one,) = make_series(
@@ -42,7 +42,7 @@ def errors_of_the_other_half(one: Series) -> list[float]:
     return [abs(calibration.time_ns(0, size) / time - 1) for size, time in kept]
 
 
-P5 = curve("p5_2")
+P5 = rows_of("p5_2")
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ P5 = curve("p5_2")
     [
         (published(2, 1, MI100), 0.03),
         (published(16, 2, P5), 0.04),
-        (published(16, 2, curve("p4de_2")), 0.02),
-        (published(16, 2, curve("a100_2")), 0.02),
-        (published(16, 2, curve("h200_2")), 0.02),
-        (published(16, 2, curve("a100_16_nics_2")), 0.04),
-        (published(16, 2, curve("b200_2")), 0.07),
-        (published(8, 1, curve("h100_1")), 0.15),  # one of the 16 sizes is three times as long
+        (published(16, 2, rows_of("p4de_2")), 0.02),
+        (published(16, 2, rows_of("a100_2")), 0.02),
+        (published(16, 2, rows_of("h200_2")), 0.02),
+        (published(16, 2, rows_of("a100_16_nics_2")), 0.04),
+        (published(16, 2, rows_of("b200_2")), 0.07),
+        (published(8, 1, rows_of("h100_1")), 0.15),  # one of the 16 sizes is three times as long
     ],
     ids=["MI100", "p5", "p4de", "A100", "H200", "A100, 16 NICs", "B200", "H100"],
 )
@@ -100,7 +100,7 @@ def test_a_latency_fitted_to_half_of_a_curve_serves_nccls_model_for_the_other(
     name: str, profile: str, version: str, most: float
 ) -> None:
     """Expected before the runs: 12 % at most, and never 2 points worse than by the profile's own latency."""
-    base, one = find_profile(profile), published(16, 2, curve(name))
+    base, one = find_profile(profile), published(16, 2, rows_of(name))
     half = Series(key=one.key, size_bytes=one.size_bytes[::2], time_ns=one.time_ns[::2], sources=one.sources)
     latency = calibrate(model_all([half], "hierarchical", base), base_values(base)).estimates[0]
     fitted = replace(base, network=replace(base.network, latency_ps=round(latency.value * PS_PER_NS)))

@@ -1,0 +1,1 @@
+"""Predicted collectives against published curves of nccl-tests."""
