@@ -60,23 +60,30 @@ def diagnose(
     with NCCL_DEBUG=INFO or of the watchdog, stacks of `py-spy dump`. What is of no known format is counted. The sources
     are joined, and what does not agree is said.
 
+    The folder of a job of our own, of `train operate --run` or `train run --out`, stands for the pages of its ranks on
+    this machine: they are looked at twice, 2 s apart, also of ranks that are stopped, and of a run that was killed.
+
     With a fabric, and an NCCL log with the subsystems INIT and NET, the port behind a request that does not complete
     is named; counters tell apart what paths alone do not.
 
     \b
     Example:
       fabrictune diagnose dumps/
+      fabrictune diagnose runs/tiny
       fabrictune diagnose dumps/ logs/ --fabric fabric.json --counters before/ after/ --device mlx5_0=nic0
     """
     from fabrictune.observability.hangs.analysis import diagnose as find_diagnosis
     from fabrictune.observability.hangs.job import join_evidence
-    from fabrictune.observability.hangs.reading import read_evidence
+    from fabrictune.observability.hangs.reading import Found, read_evidence
     from fabrictune.studies.hang_report import HangReport, make_hang_record, outcome
+    from fabrictune.studies.own_jobs import find_own_job, read_own_job
 
     started, place = time.perf_counter(), output_folder(out)
     names = _devices(devices)
-    found = read_evidence(paths)
-    job = join_evidence(found.evidence)
+    own = [found_job for path in paths if (found_job := find_own_job(path)) is not None]
+    foreign = [path for path in paths if find_own_job(path) is None]
+    found = read_evidence(foreign) if foreign else Found(evidence=(), log=None, num_files=0, notes=())
+    job = join_evidence((*map(read_own_job, own), *found.evidence))
     report = HangReport(job=job, diagnosis=find_diagnosis(job), notes=found.notes, why_no_port="no --fabric")
     if fabric_file is not None:
         report = _with_ports(report, found.log, fabric_file, hash_name, counters, names)

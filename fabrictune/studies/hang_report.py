@@ -22,6 +22,7 @@ KIND = "diagnose"
 SEED = 0  # nothing here is drawn at random
 MAX_SHOWN_PORTS = 16
 MAX_SHOWN_PAIRS = 4
+MAX_STORED = 2**63 - 1  # a damaged file may have more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,8 +174,8 @@ def _process_rows(report: HangReport) -> Sequence[dict[str, Any]]:
         {
             "rank": who.rank,
             "host": who.host,
-            "pid": who.pid,
-            "gpu": who.gpu,
+            "pid": min(who.pid, MAX_STORED),
+            "gpu": min(who.gpu, MAX_STORED),
             "is_blamed": int(process in blamed),
             "waits": int(process in waiting),
             "signs": "; ".join(f"{sign.kind.value}: {sign.text}" for sign in job.signs.get(process, ())[:4]),
@@ -190,7 +191,7 @@ def _wait_rows(report: HangReport) -> list[dict[str, Any]]:
             "waiter": str(job.processes[edge.waiter]),
             "blocker": str(job.processes[edge.blocker]),
             "group": str(job.groups[edge.group]),
-            "number": edge.number,
+            "number": min(edge.number, MAX_STORED),
             "source": edge.source,
         }
         for edge in (diagnosis.edges if diagnosis else ())

@@ -151,7 +151,7 @@ def _of_incomplete(waits: Sequence[GroupWait], job: Job) -> Diagnosis | None:
     """Return the diagnosis of a request that all have issued: who does not complete it, or has not started it."""
     for wait in sorted((wait for wait in waits if not wait.blockers), key=lambda wait: wait.number):
         rows, number = wait.table.rows, wait.number
-        behind = [process for process, row in rows.items() if row.completed is not None and row.completed < number]
+        behind = [process for process, row in rows.items() if _lacks(row, number, wait.table)]
         not_started = [
             process for process, row in rows.items() if row.started is not None and row.started < number <= _issued(row)
         ]
@@ -164,6 +164,13 @@ def _of_incomplete(waits: Sequence[GroupWait], job: Job) -> Diagnosis | None:
             certainty = Certainty.CERTAIN if failed else Certainty.LIKELY if is_part else Certainty.POSSIBLE
             return _of_request(Cause.TRANSPORT, certainty, failed or behind, wait, job)
     return None
+
+
+def _lacks(row: Progress, number: int, table: Table) -> bool:
+    """Return whether a process is seen to wait in vain for a request, or not to have it complete."""
+    if table.knows_waits:
+        return row.waits_for == number
+    return row.completed is not None and row.completed < number
 
 
 def _issued(row: Progress) -> int:

@@ -22,6 +22,7 @@ class SignKind(StrEnum):
     FAILED = "failed"  # it has an error
     STACK = "stack"
     SILENT = "silent"  # it did not answer, or wrote nothing where the others did
+    BUSY = "busy"  # it uses its processor, and issues nothing
     ALIVE = "alive"  # it did what others only do while they wait for nothing
 
 

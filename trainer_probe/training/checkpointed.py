@@ -6,6 +6,8 @@ import torch
 
 from fabrictune.trainer_probe.checkpoint.running import CheckpointSettings, RunCheckpoints
 from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.operation.pages import RankPage
+from fabrictune.trainer_probe.operation.watched import page_hook
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.training.hooks import Hook, Run
 from fabrictune.trainer_probe.training.input_pipeline import Machine
@@ -24,14 +26,18 @@ def train_with_checkpoints(
     checkpoints: CheckpointSettings | None,
     export: Path | None,
     spans: Path | None,
+    page: RankPage | None = None,
 ) -> tuple[bool, int | None]:
-    """Train as `train` does; returns whether it was stopped, and the place of the next sample if one is known."""
+    """Train as `train` does; returns whether it was stopped, and the place of the next sample if one is known.
+
+    Sections and steps are written to a page, if given.
+    """
     place: list[int] = []
 
     def note_place(run: Run, report: StepReport) -> None:
         place[:] = [run.place]
 
-    hooks = [Hook(after_step=note_place)]
+    hooks = [Hook(after_step=note_place), *([] if page is None else [page_hook(page)])]
     if checkpoints is None:
         was_stopped = train(recipe, comm, machine, monitor, device, hooks=hooks, export=export, spans=spans)
         return was_stopped, place[0] if place else None

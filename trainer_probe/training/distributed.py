@@ -25,6 +25,7 @@ from fabrictune.foundation.records import installed_version
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.trainer_probe.checkpoint.running import CheckpointSettings
 from fabrictune.trainer_probe.data.batches import Batches
+from fabrictune.trainer_probe.operation.run_pages import create_run_page, remove_run_pages, run_pages
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.training.hardware import check_device, device_of, driver_settings
 from fabrictune.trainer_probe.training.input_pipeline import Machine, make_batches
@@ -191,7 +192,9 @@ def _train(
         if member.rank == 0:
             monitor.on_step(report)
 
-    comm = timed_comm(recipe.degrees.layout, member, device)
+    layout = recipe.degrees.layout
+    page = None if spans is None else create_run_page(run_pages(spans), member.rank, layout)
+    comm = timed_comm(layout, member, device, page=page)
     was_stopped, place = train_with_checkpoints(
         recipe,
         comm,
@@ -201,9 +204,12 @@ def _train(
         checkpoints=checkpoints,
         export=export,
         spans=spans,
+        page=page,
     )
     trace = gather_trace(comm)
     dist.destroy_process_group()
+    if spans is not None:
+        remove_run_pages(run_pages(spans))
     if trace is None:
         return None
     data_state = Batches(recipe.batches(machine.tokens)).state(recipe.first_place if place is None else place)

@@ -19,6 +19,12 @@ from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.launcher.processes import Arrays, launch
 from fabrictune.trainer_probe.launcher.relay import relay
 from fabrictune.trainer_probe.ledger import merge
+from fabrictune.trainer_probe.operation.run_pages import (
+    create_run_page,
+    remove_old_pages,
+    remove_run_pages,
+    run_pages,
+)
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.training.hardware import check_device, device_of
 from fabrictune.trainer_probe.training.input_pipeline import Machine, make_batches
@@ -50,7 +56,8 @@ def train_locally(
     """Train with a process for each rank, calling `on_step` after each step. Ctrl-C ends the run after a step.
 
     Its weights are then written to the folder `export`, if given, as a Hugging Face checkpoint. It keeps `checkpoints`,
-    and tells `on_note` what it went on from and which were not saved. Its ranks write to the folder `spans`, if given.
+    and tells `on_note` what it went on from and which were not saved. Its ranks write to the folder `spans`, if given,
+    and to pages in memory under its name, which a run that does not end leaves.
 
     Raises InputError for unusable data and for more than MAX_RANKS ranks, and UnavailableError where torch is missing
     or a rank fails.
@@ -65,7 +72,12 @@ def train_locally(
         on_step(message)
 
     work = partial(_train_rank, recipe, peak_flops_per_s, export, checkpoints, spans)
+    remove_old_pages()
+    if spans is not None:
+        remove_run_pages(run_pages(spans))
     results, batches = run_locally(recipe, work, on_message, timeout_s=timeout_s)
+    if spans is not None:
+        remove_run_pages(run_pages(spans))
     next_sample = int(results[0]["place"])
     return Outcome(
         reports=tuple(reports),
@@ -147,8 +159,9 @@ def _train_rank(
     from fabrictune.trainer_probe.training.checkpointed import train_with_checkpoints
     from fabrictune.trainer_probe.training.timed_comm import timed_comm
 
-    device = device_of(recipe)
-    comm = timed_comm(recipe.degrees.layout, member, device)
+    device, layout = device_of(recipe), recipe.degrees.layout
+    page = None if spans is None else create_run_page(run_pages(spans), member.rank, layout)
+    comm = timed_comm(layout, member, device, page=page)
     monitor = Monitor(
         on_step=channel.send,
         is_stopped=channel.is_stopped,
@@ -156,7 +169,7 @@ def _train_rank(
         on_note=lambda text: channel.send(Note(text=text)),
     )
     was_stopped, place = train_with_checkpoints(
-        recipe, comm, machine, monitor, device, checkpoints=checkpoints, export=export, spans=spans
+        recipe, comm, machine, monitor, device, checkpoints=checkpoints, export=export, spans=spans, page=page
     )
     found = {"was_stopped": np.array(was_stopped), "place": np.array(recipe.first_place if place is None else place)}
     return {**found, "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}
