@@ -223,6 +223,12 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             files=tuple(sorted(INVENTORIES.iterdir())),
         ),
         Door(name="train stragglers", words=["train", "stragglers", FILE, "--out", OUT], files=inputs.spans[:1]),
+        Door(
+            name="trace timeline, spans",
+            words=["trace", "timeline", FILE, "--precision", "1 s", "--out", f"{OUT}.pftrace"],
+            files=inputs.spans[:1],
+        ),
+        Door(name="report block", words=["report", "block", FILE, "--out", f"{OUT}.html"], files=inputs.spans[:1]),
         Door(name="train decay", words=["train", "decay", FILE, "--out", OUT], files=inputs.spans[:1]),
         Door(name="law import", words=["law", "import", FILE], files=(samples.nic,)),
         Door(

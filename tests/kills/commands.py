@@ -105,7 +105,6 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "train diagnose --folder": "it starts ranks: tests/fabrictune/diagnostics runs them",
     "train executor --folder": "it serves a driver: tests/trainer_probe/operation kills it",
     "scenario copy": "it writes no file that is there",
-    "report block": "needs the spans of a training; it writes as `report build` does",
     "train checkpoint export": "needs a training's checkpoint; it writes as `train run --export` does",
 }
 WRITINGS = (
@@ -172,6 +171,7 @@ WRITINGS = (
         words=lambda i, v: [str(i.journals[v]), "--out", str(i.sweep.with_name(f"effective{v}")), *QUIET],
         out="time.svg",
     ),
+    Writing(name="report block", words=lambda i, v: [str(i.spans[v])], out="block.html"),
     Writing(name="train stragglers", words=lambda i, v: [str(i.spans[v]), *QUIET]),
     Writing(name="train decay", words=lambda i, v: [str(i.spans[v]), *QUIET]),
     Writing(name="train plan", words=lambda _, v: ["tiny", "--set", f"degrees.layout.dp={(2, 4)[v]}"]),
