@@ -60,9 +60,6 @@ COUNTER_COMMANDS = (
     "ethtool -S {netdev}",
     "rdma statistic show link",
     "show pfc counters",
-    "show queue counters",
-    "show priority-group drop counters",
-    "pfcwd show stats",
 )
 ENVIRONMENT = ("NCCL_", "NVSHMEM_", "UCX_", "TORCH_NCCL_", "GLOO_", "RCCL_", "HCCL_")  # what its names begin with
 

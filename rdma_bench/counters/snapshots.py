@@ -47,11 +47,11 @@ class Snapshot:
 def read_snapshot(path: Path) -> Snapshot:
     """Return the counters in a file or folder; raises InputError."""
     if is_sysfs(path):
-        return _snapshot([("", read_lines(sysfs_lines(path), path))], str(path))
+        return merge_readings([("", read_lines(sysfs_lines(path), path))], str(path))
     files = _files_at(path)
     if len(files) == 1:
-        return _snapshot([("", _read_file(files[0]))], str(path))
-    return _snapshot([(file.name.split(".")[0], _read_file(file)) for file in files], str(path))
+        return merge_readings([("", _read_file(files[0]))], str(path))
+    return merge_readings([(file.name.split(".")[0], _read_file(file)) for file in files], str(path))
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -70,8 +70,8 @@ def _read_file(path: Path) -> Reading:
     return read_json_counters(path) if _JSON.match(text) else read_lines(text.split("\n"), path)
 
 
-def _snapshot(readings: Iterable[tuple[str, Reading]], where: str) -> Snapshot:
-    """Return what was read of all hosts; raises InputError where there is no counter."""
+def merge_readings(readings: Iterable[tuple[str, Reading]], where: str) -> Snapshot:
+    """Return the counters of all hosts, each with its name; raises InputError where there is none."""
     counters: dict[tuple[str, str], Counter] = {}
     settings: dict[tuple[str, str], str] = {}
     notes: list[str] = []

@@ -16,6 +16,7 @@ PERFTEST = (GOLDEN / "perftest" / "bidirectional.txt", GOLDEN / "perftest" / "re
 QUIET = ("--fail-on", "never")
 HANGS = (GOLDEN / "hangs", GOLDEN / "nccl" / "ras.json")
 GRAY_LOSS = GOLDEN / "gray_loss" / "counts.csv"
+SNAPSHOTS = GOLDEN / "fleet" / "counters"
 COUNTERS = (GOLDEN / "counters" / "before.txt", GOLDEN / "counters" / "after.txt")
 
 
@@ -100,6 +101,7 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "rdma bw": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma lat": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma matrix": "needs RDMA devices on several hosts",
+    "fleet counters watch": "it runs a command of the user's; its record is written as that of `fleet counters diff`",
     "train operate --run": "a job's folder is resumed: tests/trainer_probe/operation kills its processes",
     "train diagnose": "it starts ranks: tests/fabrictune/diagnostics runs them",
     "train diagnose --folder": "it starts ranks: tests/fabrictune/diagnostics runs them",
@@ -153,6 +155,11 @@ WRITINGS = (
     Writing(name="rdma gray-loss", words=lambda _, v: [str(GRAY_LOSS), *QUIET]),
     Writing(name="rdma counters", words=lambda _, v: [str(COUNTERS[v]), str(COUNTERS[1]), *QUIET]),
     Writing(name="fleet collect", words=lambda _, v: ["--via", "local", f"node{v}"], starts_processes=True),
+    Writing(name="fleet counters snap", words=lambda _, v: ["--via", "local", f"node{v}"], starts_processes=True),
+    Writing(
+        name="fleet counters diff",
+        words=lambda _, v: [str(SNAPSHOTS / ("before", "after")[v]), str(SNAPSHOTS / "after"), *QUIET],
+    ),
     Writing(
         name="fleet audit",
         words=lambda _, v: ["--from-files", str(GOLDEN / "fleet" / "nodes" / f"{('mlx5', 'rxe')[v]}.json"), *QUIET],

@@ -37,7 +37,8 @@ def check_audit(folder: Path, number: int, *, num_bad: int) -> float:
     """Audit so many hosts, look at what came of each, and return the seconds it took."""
     nodes = make_nodes(folder, number, num_bad=num_bad)
     with ssh_cluster(folder, nodes) as cluster:
-        options = ("--timeout", "8", "--connect-timeout", "2", "--json", "--out", str(folder / "audit"))
+        limits = ("--timeout", f"{patience(8):.1f}", "--connect-timeout", f"{patience(2):.1f}")
+        options = (*limits, "--json", "--out", str(folder / "audit"))
         started_s = time.monotonic()
         result = cluster.run("fleet", "audit", str(cluster.inventory), *options)
         wall_s = time.monotonic() - started_s
