@@ -137,6 +137,15 @@ RESET = Rule(
     evidence="Table `nic_counters`: a rise of -1.",
     next_step="take both snapshots again, and find out why the device was reset",
 )
+SETTING_CHANGED = Rule(
+    id="counters.setting-changed",
+    severity=Severity.WARNING,
+    title="Setting of a NIC that changed while it was monitored",
+    meaning="MTU, speed, state, ECN or another setting of the device is no longer what it was.",
+    impact="Two ends that disagree lose packets, or run slower than their link.",
+    evidence="The setting's value before and after, read once a second.",
+    next_step="find out who changed it; set it as on the job's other hosts",
+)
 
 NIC_COUNTERS = (
     TIMEOUT_RETRANSMISSIONS,
@@ -152,4 +161,5 @@ NIC_COUNTERS = (
     LINK_DOWNS,
     LINK_ERRORS,
     RESET,
+    SETTING_CHANGED,
 )

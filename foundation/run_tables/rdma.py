@@ -4,6 +4,19 @@ from fabrictune.foundation.run_tables.schema import TableSchema, flag_column, in
 
 TABLES = (
     TableSchema(
+        name="nic_seconds",
+        row="a second of a NIC's counter that rose while it was monitored",
+        kinds=("rdma monitor",),
+        columns=(
+            number_column("time_s", "end of the second, from the first on", unit="s"),
+            text_column("device", "interface, or RDMA device and port"),
+            text_column("counter", "its name"),
+            text_column("class", "what it counts"),
+            number_column("mean_rate", "rise a second, in the counter's unit", unit="per second"),
+            number_column("peak_rate", "highest rate between two samples of the second", unit="per second"),
+        ),
+    ),
+    TableSchema(
         name="lossy_links",
         row="a link that loses packets, or several that the counted paths do not tell apart",
         kinds=("rdma gray-loss",),

@@ -105,7 +105,7 @@ _NAMES: dict[CounterClass, str] = {
         "tx_roce_discards rx_dropped tx_dropped rx_oversize_pkts_phy rx_oversize_pkts_buffer rx_oversize_pkts_sw_drop "
         "rx_drops port_rcv_drops rx_discards tx_discards"
     ),
-    CounterClass.LINK_DOWN: "link_down_events_phy",
+    CounterClass.LINK_DOWN: "link_down_events_phy carrier_down_count",
     CounterClass.PHYSICAL_ERROR: (
         "rx_crc_errors_phy rx_symbol_err_phy rx_pcs_symbol_err_phy rx_err_lane_#_phy rx_in_range_len_errors_phy "
         "rx_undersize_pkts_phy rx_fragments_phy rx_jabbers_phy rx_icrc_encapsulated rx_roce_errors rx_crc_errors "

@@ -7,6 +7,7 @@ from fabrictune.cli.rdma.flap_job import flap_job
 from fabrictune.cli.rdma.gray_loss import gray_loss
 from fabrictune.cli.rdma.importing import import_perftest
 from fabrictune.cli.rdma.measure import measure
+from fabrictune.cli.rdma.monitor import monitor
 from fabrictune.cli.rdma.predict import choose, predict, table
 from fabrictune.cli.rdma.serve import serve
 from fabrictune.cli.rdma.simulate import simulate
@@ -22,7 +23,7 @@ timers = CommandGroup(
       fabrictune rdma timers predict --flap 30s
     """,
 )
-for one in (timers, bw, lat, matrix, import_perftest, counters, gray_loss, serve, flap_job):
+for one in (timers, bw, lat, matrix, import_perftest, counters, monitor, gray_loss, serve, flap_job):
     rdma.add_command(one)
 for command in (predict, table, choose, simulate, measure, explain):
     timers.add_command(command)
