@@ -61,7 +61,7 @@ def diagnose(
     are joined, and what does not agree is said.
 
     The folder of a job of our own, of `train operate --run` or `train run --out`, stands for the pages of its ranks on
-    this machine: they are looked at twice, 2 s apart, also of ranks that are stopped, and of a run that was killed.
+    this machine, looked at 2 s apart; also of ranks that are stopped, and of a run that was killed.
 
     With a fabric, and an NCCL log with the subsystems INIT and NET, the port behind a request that does not complete
     is named; counters tell apart what paths alone do not.

@@ -1,8 +1,8 @@
 """Evidence of a job of our own, from the pages of its ranks on this machine, live or left behind.
 
-The pages are looked at twice. A rank whose page changed between the two goes on, and waits for nobody; of the others
-the page says for which request they wait. /proc says which of their processes are stopped, gone, or at work. Ranks of
-other machines are counted as not read.
+The pages are looked at twice or more. A rank whose page changed between the last two looks goes on, and waits for
+nobody; of the others the page says for which request they wait. /proc says which of their processes are stopped, gone,
+or at work. Ranks of other machines are counted as not read.
 """
 
 import json
@@ -29,6 +29,7 @@ from fabrictune.trainer_probe.operation.run_pages import LAYOUT, run_pages
 
 SOURCE = "pages"
 LOOK_S = 2.0  # between two looks
+MAX_PAIRS = 3  # of looks
 ENDED = ("done", "failed")  # sections of ranks that wait for nothing
 STOPPED = ("T", "t")
 
@@ -54,13 +55,10 @@ def find_own_job(run: Path) -> OwnJob | None:
 
 def read_own_job(job: OwnJob, *, look_s: float = LOOK_S) -> Evidence:
     """Return what the pages say after two looks; raises InputError where none can be read."""
-    first = _look(job)
-    time.sleep(look_s)
-    now = _look(job)
+    first, now, moving = _settled(job, look_s)
     if not now:
         found, next_step = "no page of a rank on this machine", "run it where the ranks run, while the job is there"
         raise InputError(Mistake(where=SOURCE, found=found, next_step=next_step))
-    moving = {rank for rank in now if rank not in first or first[rank][0].num_changes != now[rank][0].num_changes}
     groups = dict(enumerate(job.layout.axis_groups()))
     labels = [axis for axis in job.layout.axes for _ in job.layout.groups(axis).tolist()]
     used = {group for page, _ in now.values() for group in page.issued}
@@ -136,6 +134,23 @@ def _look(job: OwnJob) -> Mapping[int, Look]:
         process = read_process(page.pid)
         found[rank] = page, (process.state, process.cpu_s)
     return found
+
+
+def _settled(job: OwnJob, look_s: float) -> tuple[Mapping[int, Look], Mapping[int, Look], set[int]]:
+    """Return two looks and the ranks whose pages changed between them.
+
+    Ranks go on for a moment after one that they need has stopped: where some pages change and some do not, the last
+    look counts as the first of another two, at most MAX_PAIRS times.
+    """
+    now = _look(job)
+    for _ in range(MAX_PAIRS):
+        first = now
+        time.sleep(look_s)
+        now = _look(job)
+        moving = {rank for rank in now if rank not in first or first[rank][0].num_changes != now[rank][0].num_changes}
+        if not moving or len(moving) == len(now):
+            break
+    return first, now, moving
 
 
 def _name(group: int, num_ranks: int) -> str:

@@ -149,7 +149,8 @@ def _held(process: int, waits: Sequence[GroupWait]) -> tuple[int, int] | None:
 
 def _of_incomplete(waits: Sequence[GroupWait], job: Job) -> Diagnosis | None:
     """Return the diagnosis of a request that all have issued: who does not complete it, or has not started it."""
-    for wait in sorted((wait for wait in waits if not wait.blockers), key=lambda wait: wait.number):
+    complete = [wait for wait in waits if not wait.blockers]
+    for wait in sorted(complete, key=lambda wait: (not _has_all_members(wait.table, job), wait.number)):
         rows, number = wait.table.rows, wait.number
         behind = [process for process, row in rows.items() if _lacks(row, number, wait.table)]
         not_started = [
@@ -164,6 +165,11 @@ def _of_incomplete(waits: Sequence[GroupWait], job: Job) -> Diagnosis | None:
             certainty = Certainty.CERTAIN if failed else Certainty.LIKELY if is_part else Certainty.POSSIBLE
             return _of_request(Cause.TRANSPORT, certainty, failed or behind, wait, job)
     return None
+
+
+def _has_all_members(table: Table, job: Job) -> bool:
+    """Return whether a source says something of all members of a group: else one may not have issued a request."""
+    return len(table.rows) == job.groups[table.group].size
 
 
 def _lacks(row: Progress, number: int, table: Table) -> bool:
@@ -245,6 +251,8 @@ def _of_completions(job: Job) -> Diagnosis | None:
             wait = GroupWait(process=behind[0], table=table, number=most, blockers=(), is_silent=False)
             return _of_request(Cause.TRANSPORT, Certainty.POSSIBLE, behind, wait, job)
     latest: dict[int, tuple[int, str]] = {}
+    if any(row.issued is not None for table in job.tables for row in table.rows.values()):
+        return None  # a source that knows what is open says that nothing is
     for table in job.tables:
         for process, row in table.rows.items():
             if row.time_us is not None:
