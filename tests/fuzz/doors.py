@@ -210,6 +210,11 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             files=(*sorted((ROOT / "tests" / "golden" / "fleet" / "nodes").glob("*.json")), *switches),
         ),
         Door(
+            name="fleet export-scenario",
+            words=["fleet", "export-scenario", FILE, "--out", OUT],
+            files=switches,
+        ),
+        Door(
             name="fleet counters diff",
             words=["fleet", "counters", "diff", FILE, FILE, "--out", OUT],
             files=tuple(sorted((ROOT / "tests" / "golden" / "fleet" / "counters").glob("*/*.json"))),

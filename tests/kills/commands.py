@@ -162,6 +162,10 @@ WRITINGS = (
         words=lambda _, v: [str(SNAPSHOTS / ("before", "after")[v]), str(SNAPSHOTS / "after"), *QUIET],
     ),
     Writing(
+        name="fleet export-scenario",
+        words=lambda _, v: [str(GOLDEN / "topology" / f"qos-{('leaf1', 'spine1')[v]}.config_db.json")],
+    ),
+    Writing(
         name="fleet audit",
         words=lambda _, v: ["--from-files", str(GOLDEN / "fleet" / "nodes" / f"{('mlx5', 'rxe')[v]}.json"), *QUIET],
     ),
