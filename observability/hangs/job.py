@@ -187,14 +187,14 @@ class _Groups:
                     size=max(known.size, group.size),
                 )
             if group.communicator:
-                self._of_communicator[_hash(group.communicator)] = number
+                self._of_communicator[plain_hash(group.communicator)] = number
             number_of[group.name] = number
         return number_of
 
     def _known(self, group: Group, key: tuple[int, ...]) -> int | None:
         """Return the group that another source has already named, None where there is none, or several."""
         if group.communicator:
-            number = self._of_communicator.get(_hash(group.communicator))
+            number = self._of_communicator.get(plain_hash(group.communicator))
             if number is not None:
                 return number
         others = self._of_members.get(key, []) if key else []
@@ -207,5 +207,6 @@ def _members(group: Group, processes: Processes) -> Mapping[int, int]:
     return {place: process for place, process in found.items() if process != UNKNOWN}
 
 
-def _hash(communicator: str) -> str:
+def plain_hash(communicator: str) -> str:
+    """Return a communicator's hash as all sources have it in common: without prefix and leading zeros."""
     return communicator.lower().removeprefix("0x").lstrip("0")

@@ -12,7 +12,7 @@ from fabrictune.collectives.nccl.flows import connection_flows
 from fabrictune.collectives.nccl.log import NcclLog
 from fabrictune.foundation.flows import Flow
 from fabrictune.observability.hangs.diagnosis import Diagnosis
-from fabrictune.observability.hangs.job import Job
+from fabrictune.observability.hangs.job import Job, plain_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ def find_hung_queue_pairs(diagnosis: Diagnosis, job: Job, log: NcclLog) -> HungQ
     """Return the queue pairs of a diagnosis's group in a log, none where the log does not have the group."""
     pairs, notes = connection_flows(log)
     communicator = job.groups[diagnosis.group].communicator if diagnosis.group is not None else ""
-    of_group = [pair for pair in pairs if communicator and _hash(pair[0].communicator) == _hash(communicator)]
+    of_group = [pair for pair in pairs if communicator and plain_hash(pair[0].communicator) == plain_hash(communicator)]
     errors = completion_errors(log)
     failed = {(error.host, error.device) for error in errors if error.device}
     peers = {(error.host, error.peer_host) for error in errors if error.peer_host}
@@ -57,10 +57,6 @@ def _touches(flow: Flow, devices: set[tuple[str, str]]) -> bool:
 def _joins(flow: Flow, hosts: set[tuple[str, str]]) -> bool:
     ends = flow.source.host, flow.destination.host
     return ends in hosts or ends[::-1] in hosts
-
-
-def _hash(communicator: str) -> str:
-    return communicator.lower().removeprefix("0x").lstrip("0")
 
 
 def describe_flow(flow: Flow) -> str:
