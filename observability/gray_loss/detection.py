@@ -208,11 +208,11 @@ class _Fit:
         variance_P = expected_P * (1 - expected_P / np.maximum(total_P, 1))
         square_P = (self._counts.received_P - expected_P) ** 2
         is_known_P = variance_P > 0
-        num_free = int(is_known_P.sum()) - self._counts.num_flows - int((self.loss_C > 0).sum())
-        if num_free < _LEAST_FREE:
+        num_paths, num_lossy = int(is_known_P.sum()), int((self.loss_C > 0).sum())
+        if num_paths - self._counts.num_flows - num_lossy < _LEAST_FREE:
             return max(1.0, self.dispersion)
-        median = float(np.median(square_P[is_known_P] / variance_P[is_known_P])) * is_known_P.sum() / num_free
-        return max(_LEAST_DISPERSION, float(median) / _MEDIAN_OF_SQUARE)
+        median = float(np.median(square_P[is_known_P] / variance_P[is_known_P]))
+        return max(_LEAST_DISPERSION, median / _MEDIAN_OF_SQUARE * num_paths / (num_paths - num_lossy))
 
 
 def _candidates(counts: PathCounts) -> tuple[list[tuple[str, ...]], IntArray]:
