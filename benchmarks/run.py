@@ -43,6 +43,7 @@ BENCHMARKS = (
     "roofline",
     "simai_all_reduce",
     "skipped_step",
+    "spans",
     "startup_storm",
     "sweeps",
     "threads",
