@@ -107,8 +107,8 @@ class SpanRecorder:
 
     def around(self, hooks: Iterable[Hook]) -> tuple[Hook, ...]:
         """Return a run's hooks with the recorder's own around them, and with spans where a hook says of which kind."""
-        first = Hook(before_step=self._begin_step, passes_of=self._passes_of, after_update=self._end_update)
-        last = Hook(before_update=self._begin_update, after_step=self._end_step)
+        first = Hook(before_step=self._begin_step, after_update=self._end_update)
+        last = Hook(before_update=self._begin_update, after_step=self._end_step, passes_of=self._passes_of)
         return first, *map(self._timed_hook, hooks), last
 
     def _timed_hook(self, hook: Hook) -> Hook:
