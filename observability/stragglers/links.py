@@ -19,7 +19,7 @@ from fabrictune.observability.stragglers.robust import deviation
 
 MIN_REQUESTS = 5
 MIN_EXCESS = 0.5  # of the usual transfer
-MIN_STEP_FRACTION = 0.002  # of a step, that the excess of a rank's transfers takes
+MIN_STEP_FRACTION = 0.01  # of a step, that the excess of a rank's transfers takes
 MIN_SIGMAS = 8.0
 
 
