@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def _paired(folder: Path, num_rounds: int) -> tuple[list[float], list[float]]:
             comm.restart_ledger()
             if recorder is not None:
                 recorder.begin()
-            steps.append(lambda training=training: training.run_step(lambda: taken))
+            steps.append(partial(training.run_step, lambda: taken))
         times = [[_cpu_s(step) for step in (steps if round_ % 2 else steps[::-1])] for round_ in range(num_rounds + 1)]
     ordered = [row if round_ % 2 else row[::-1] for round_, row in enumerate(times)][1:]
     return (
