@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
+from fabrictune.cli.train.change import change
 from fabrictune.cli.train.executor import executor
 from fabrictune.cli.train.operate import operate
 
@@ -35,7 +36,9 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
 
 def test_its_options_exist() -> None:
     """Those that the text names beside its commands."""
-    known = {option for command in (operate, executor) for parameter in command.params for option in parameter.opts}
+    known = {
+        option for command in (operate, change, executor) for parameter in command.params for option in parameter.opts
+    }
     cluster = PAGE.index("## Nodes of a cluster")
     assert set(re.findall(r"--[a-z-]+", PAGE[:cluster])) <= known | {"--follow", "--json", "--fail-on"}
     of_others = {"--partition", "--gres", "--nnodes", "--nproc-per-node", "--max-restarts", "--no-python"}

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from fabrictune.trainer_probe.operation.decisions import Diagnosis
 from fabrictune.trainer_probe.operation.events import Event
 from fabrictune.trainer_probe.operation.tasks import JobTask
+
+ROLL_BACK: Literal["roll back"] = "roll back"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +19,8 @@ class Continuation:
     generation: int = 0
     nodes: tuple[str, ...] = ()  # of the generation
     task: JobTask | None = None
+    next_task: JobTask | None = None  # that was asked for since
+    before_change: JobTask | None = None  # to go back to until the changed one has saved a checkpoint
     is_open: bool = False  # its ranks may run
     diagnosis: Diagnosis | None = None  # for which it is ended
     is_deciding: bool = False  # it has ended, and what to do is open
@@ -46,11 +50,17 @@ class Continuation:
                     generation=values["generation"],
                     nodes=tuple(values["nodes"]),
                     task=JobTask.of_values(values["task"]),
+                    next_task=None,
+                    before_change=_task_of(values.get("before_change")),
                     is_open=True,
                     diagnosis=None,
                     before_step=None,
                     wait_s=0.0,
                 )
+            case "change asked":
+                return replace(self, next_task=_task_of(values["task"]))
+            case "saved" if values["generation"] == self.generation:
+                return replace(self, before_change=None)
             case "fault detected" if values["is_fatal"]:
                 return replace(self, diagnosis=_diagnosis_of(values))
             case "ranks down":
@@ -59,6 +69,7 @@ class Continuation:
                 return replace(
                     self,
                     is_deciding=False,
+                    next_task=self.before_change if values["action"] == ROLL_BACK else self.next_task,
                     avoided=tuple(values["avoided"]),
                     before_step=values["before_step"],
                     wait_s=values["wait_s"],
@@ -74,6 +85,10 @@ def read_continuation(events: Iterable[Event]) -> Continuation:
     for event in events:
         state = state.after(event)
     return state
+
+
+def _task_of(values: Mapping[str, Any] | None) -> JobTask | None:
+    return None if values is None else JobTask.of_values(values)
 
 
 def _diagnosis_of(values: Mapping[str, Any]) -> Diagnosis:

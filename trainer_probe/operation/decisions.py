@@ -23,7 +23,7 @@ Cause = Literal[
     "data damaged",
     "code or data",  # the same error at the same step on other nodes
 ]
-Action = Literal["go on", "restart", "replace", "replay elsewhere", "stop"]
+Action = Literal["go on", "restart", "replace", "replay elsewhere", "roll back", "stop"]
 
 
 @dataclass(frozen=True, kw_only=True)

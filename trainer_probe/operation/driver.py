@@ -21,7 +21,6 @@ from fabrictune.trainer_probe.operation.job_control import JobControl
 from fabrictune.trainer_probe.operation.journal import Journal
 from fabrictune.trainer_probe.operation.messages import Connection, Listener
 from fabrictune.trainer_probe.operation.node_connections import NodeConnections
-from fabrictune.trainer_probe.operation.tasks import JobTask
 
 TICK_S = 0.05  # between two looks without a message
 PING_S = 5.0
@@ -62,11 +61,12 @@ class Driver:
         clock: JobClock,
         command_of: Callable[[str], Sequence[str]],
         on_event: Callable[[Event], None] = lambda event: None,
-        read_change: Callable[[], JobTask | None] = lambda: None,
+        read_change: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        forget_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._control, self._journal, self._backend = control, journal, backend
         self._listener, self._clock, self._command_of, self._on_event = listener, clock, command_of, on_event
-        self._read_change = read_change
+        self._read_change, self._forget_change = read_change, forget_change
         self._inbox = queue.SimpleQueue[_Message | _NodeEnded | _Stop]()
         self._connections: dict[str, Connection] = {}  # by node
         self._names: dict[Connection, str] = {}
@@ -85,6 +85,7 @@ class Driver:
                 self._on_ended_nodes()
                 if (change := self._read_change()) is not None:
                     self._do(self._control.on_change(change))
+                    self._forget_change()  # it is in the journal
                 self._do(self._control.on_tick(time.monotonic()))
                 self._do(self._control.decide(time.monotonic()))
                 if time.monotonic() >= next_ping_s:

@@ -104,6 +104,7 @@ class Generation:
     began_s: float = 0.0
     task: JobTask | None = None
     purpose: Purpose = "fault"
+    before_change: JobTask | None = None  # to go back to until the changed one has saved a checkpoint
     diagnosis: Diagnosis | None = None
     ending_s: float = 0.0  # since when it is being ended
     asked_backend: set[str] = field(default_factory=set)  # to end nodes that do not answer

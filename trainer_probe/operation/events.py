@@ -37,7 +37,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     ),
     "decision": ("generation", "action", "reason", "evicted", "avoided", "before_step", "wait_s"),
     "ranks down": ("generation", "elapsed_s", "stacks"),
-    "code changed": ("generation", "code", "is_rollback"),
+    "change asked": ("task",),  # that the next generation is to have
+    "code changed": ("generation", "code", "is_rollback"),  # from this generation on
     "job ended": ("outcome", "cause", "step"),
 }
 

@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fabrictune.trainer_probe.operation.changes import changed, decide_rollback
 from fabrictune.trainer_probe.operation.commands import Command, EndNode, Finish, Record, Send
-from fabrictune.trainer_probe.operation.continuation import Continuation
+from fabrictune.trainer_probe.operation.continuation import ROLL_BACK, Continuation
 from fabrictune.trainer_probe.operation.copy_plan import peer_values, plan_copies
 from fabrictune.trainer_probe.operation.decisions import Decision, Diagnosis
 from fabrictune.trainer_probe.operation.driver_state import Generation, JobSettings, Phase, Purpose
@@ -25,7 +26,6 @@ from fabrictune.trainer_probe.operation.rules import (
     fault_values,
 )
 from fabrictune.trainer_probe.operation.snapshots import RecentFigures
-from fabrictune.trainer_probe.operation.tasks import JobTask
 
 FROM_RANKS = frozenset({"step", "training", "saved", "save failed"})  # kinds that an executor may send
 POLL_CHANGE = 0.25  # fraction by which the time between two statuses changes before nodes are told
@@ -52,8 +52,9 @@ class JobControl:
         self._figures = RecentFigures()
         self._avoided: frozenset[str] = frozenset(before.avoided)
         self._before_step = before.before_step
-        self._next_task: JobTask | None = None  # of a change of code
+        self._next_task = before.next_task  # of a change
         self._wait_until_s = now_s + before.wait_s
+        self._is_rollback = before.next_task is not None and before.next_task == before.before_change
         self._is_stopping = False
         self._is_deciding = before.is_deciding
         self._last_result: Mapping[str, Any] | None = None
@@ -63,7 +64,7 @@ class JobControl:
             self.generation.ranks_of = self._place(before.nodes)
         else:
             self.generation.sessions = dict.fromkeys(before.nodes, "")  # none of an executor that lives has part in it
-        self.generation.diagnosis = before.diagnosis
+        self.generation.diagnosis, self.generation.before_change = before.diagnosis, before.before_change
 
     # What happens
 
@@ -85,6 +86,8 @@ class JobControl:
         kind, values, node = message["event"], message["values"], self.nodes[name]
         if kind not in FROM_RANKS:
             return []
+        if kind == "saved" and values["generation"] == self.generation.number:
+            self.generation.before_change = None
         if kind == "step" and values["generation"] == self.generation.number:
             self.generation.num_steps += 1
         return [
@@ -107,10 +110,11 @@ class JobControl:
         self._is_stopping = True
         return self._ask_ranks_to_stop() if self.phase == "running" else []
 
-    def on_change(self, task: JobTask) -> list[Command]:
-        """Let the job go on with another task, from a checkpoint after the step that runs."""
-        self._next_task = task
-        return self._ask_ranks_to_stop() if self.phase == "running" else []
+    def on_change(self, change: Mapping[str, Any]) -> list[Command]:
+        """Let the job go on with a changed task, from a checkpoint after the step that runs."""
+        self._next_task = changed(self._next_task or self.generation.task or self._settings.task, change)
+        asked = Record(kind="change asked", values={"task": self._next_task.to_values()})
+        return [asked, *(self._ask_ranks_to_stop() if self.phase == "running" else [])]
 
     def on_tick(self, now_s: float) -> list[Command]:
         """Look at everything; called after messages, and now and then."""
@@ -152,8 +156,11 @@ class JobControl:
             before_step=self._before_step,
             store=self._settings.store,
         )
-        self._next_task, self._before_step = None, None
+        is_changed, is_rollback = self._next_task is not None, self._is_rollback
+        before_change = earlier.task if is_changed else earlier.before_change
+        self._next_task, self._before_step, self._is_rollback = None, None, False
         self.generation = Generation(
+            before_change=None if is_rollback else before_change,
             number=task.generation,
             nodes=chosen,
             ranks_of=self._place(chosen),
@@ -172,10 +179,13 @@ class JobControl:
                 "code": task.code,
                 "peers": peer_values(self.generation, self.nodes, self._settings),
                 "task": task.to_values(),
+                "before_change": before_change.to_values() if before_change and not is_rollback else None,
             },
         )
+        values = {"generation": task.generation, "code": task.code, "is_rollback": is_rollback}
+        changes = [Record(kind="code changed", values=values)] if is_changed else []
         serve = {"kind": "serve store", "generation": task.generation}
-        return [record, *([] if task.store else [Send(node=chosen[0], values=serve)])]
+        return [*changes, record, *([] if task.store else [Send(node=chosen[0], values=serve)])]
 
     def _start_ranks(self, now_s: float) -> list[Command]:
         """Start the ranks once their store is there."""
@@ -337,7 +347,11 @@ class JobControl:
         diagnosis = self.generation.diagnosis
         assert diagnosis is not None, "of a fault"
         views = [node.view(now_s) for node in self.nodes.values()]
-        decision = decide(diagnosis, self.events, views, self._rules)
+        decision = decide_rollback(diagnosis, self.generation.before_change) or decide(
+            diagnosis, self.events, views, self._rules
+        )
+        if decision.action == ROLL_BACK:
+            self._next_task, self._is_rollback = self.generation.before_change, True
         commands: list[Command] = [Record(kind="decision", values=decision_values(decision, self.generation.number))]
         if decision.action == "stop":
             return commands + self._finish("stopped", f"{diagnosis.cause}: {diagnosis.entity}; {decision.reason}")

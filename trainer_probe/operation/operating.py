@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake
 from fabrictune.trainer_probe.operation.backends.choice import NodeSource
+from fabrictune.trainer_probe.operation.changes import read_change
 from fabrictune.trainer_probe.operation.commands import Finish
 from fabrictune.trainer_probe.operation.continuation import Continuation
 from fabrictune.trainer_probe.operation.driver import Driver
@@ -74,7 +76,15 @@ def operate(operation: Operation, run: Path, *, on_event: Callable[[Event], None
             for event in events[-_MAX_KEPT:]:
                 control.on_recorded(event)
             driver = Driver(
-                control, journal, backend, listener, clock, _commands(operation, folder, listener), on_event=on_event
+                control,
+                journal,
+                backend,
+                listener,
+                clock,
+                _commands(operation, folder, listener),
+                on_event=on_event,
+                read_change=partial(read_change, folder),
+                forget_change=partial(folder.change_file.unlink, missing_ok=True),
             )
             _record_start(operation, before, driver, clock)
             with stop_signals(driver.stop, (signal.SIGINT, signal.SIGTERM)):
@@ -136,7 +146,7 @@ def _check_same(operation: Operation, before: Continuation) -> None:
         return
     own, theirs = operation.recipe.settings(), before.settings["recipe"]
     changed = sorted(name for name in {*own, *theirs} if own.get(name) != theirs.get(name))
-    if changed and before.task is not None and not before.task.code:
+    if changed:
         raise InputError(
             Mistake(
                 where="RECIPE",

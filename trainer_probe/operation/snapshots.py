@@ -38,6 +38,8 @@ class RecentFigures:
                 self._step_s.append(values["elapsed_ns"] / 1e9)
             loss = values["loss"]
             self._losses.append((values["step"], math.nan if loss is None else loss))
+        elif kind == "generation started":
+            self._losses.clear()  # a loss that was no number is not this one's
         elif kind == "saved":
             self._save_s.append(values["blocked_ns"] / 1e9)
             self._note_storage(values["tier"], write_s=values["elapsed_s"])

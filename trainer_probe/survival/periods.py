@@ -338,7 +338,16 @@ _HANDLERS = {
     "code changed": _Cutter.code_changed,
     "job ended": _Cutter.ended,
     **dict.fromkeys(
-        ("driver started", "node joined", "node refused", "node evicted", "node ended", "saved", "save failed"),
+        (
+            "driver started",
+            "node joined",
+            "node refused",
+            "node evicted",
+            "node ended",
+            "saved",
+            "save failed",
+            "change asked",
+        ),
         _Cutter.other,
     ),
 }

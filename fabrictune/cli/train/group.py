@@ -2,6 +2,7 @@
 
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.train.ablate import ablate
+from fabrictune.cli.train.change import change
 from fabrictune.cli.train.checkpoint import checkpoint
 from fabrictune.cli.train.decay import decay
 from fabrictune.cli.train.diagnose import diagnose
@@ -17,7 +18,7 @@ from fabrictune.cli.train.survive import survive
 
 train = CommandGroup(name="train", help="Train a language model over three axes of parallelism.")
 for command in (
-    *(run, operate, executor, status, plan, diagnose, stragglers, decay),
+    *(run, operate, change, executor, status, plan, diagnose, stragglers, decay),
     *(ablate, effective, survive, keys, checkpoint),
 ):
     train.add_command(command)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fabrictune.cli.main import run
 from fabrictune.trainer_probe.operation.node_folders import memory_of
 from fabrictune.trainer_probe.operation.process_table import GONE, read_process
 from tests.trainer_probe.operation.operated import operated
@@ -92,3 +93,21 @@ def test_a_lost_node_goes_on_from_the_copies_on_another(tmp_path: Path) -> None:
     resumed = next(event.values for event in events if event.kind == "training" and event.values["generation"] == 2)
     assert resumed["source"] == "memory"
     assert resumed["step"] >= 30, "copies are one save behind at most"
+
+
+def test_a_change_goes_on_from_the_step_that_runs_and_a_bad_one_is_taken_back(tmp_path: Path) -> None:
+    """Another strategy from a checkpoint on; then a learning rate without a finite loss, and what was before again."""
+    arguments = ("--nodes", "2", "--slots", "1", "--checkpoint", str(tmp_path / "saves"), "--save-every", "1000")
+    with operated(tmp_path, *arguments, num_steps=600) as job:
+        job.until_step(20)
+        assert run(["train", "change", str(job.run), "--set", "data_parallel.strategy=zero1"]) == 0
+        job.until(lambda line: "generation 2" in line and "training" in line)
+        assert run(["train", "change", str(job.run), "--set", "schedule.peak=1.0e+38"]) == 0
+        assert job.finish() == 0, job.output
+        events = job.events()
+        assert [event.values["is_rollback"] for event in events if event.kind == "code changed"] == [False, False, True]
+        assert [event.values["action"] for event in events if event.kind == "decision"] == ["roll back"]
+        tasks = [event.values["task"]["settings"] for event in events if event.kind == "generation started"]
+        assert [sorted(task) for task in tasks[:2]] == [[], ["data_parallel.strategy"]]
+        assert tasks[3] == tasks[1]
+        assert sorted(job.losses()) == list(range(600))
