@@ -14,8 +14,8 @@ from pathlib import Path
 
 from fabrictune.collectives.nccl.completion_errors import completion_errors
 from fabrictune.collectives.nccl.log import NcclLog, read_nccl_log
-from fabrictune.collectives.nccl.log_lines import NO_HOST, LogLine, read_log_lines
-from fabrictune.foundation.foreign_files import read_head
+from fabrictune.collectives.nccl.log_lines import MAX_LINE_BYTES, NO_HOST, LogLine, split_line
+from fabrictune.foundation.foreign_files import open_foreign, read_head
 from fabrictune.observability.hangs.evidence import (
     MAX_REQUESTS,
     UNKNOWN,
@@ -29,6 +29,7 @@ from fabrictune.observability.hangs.evidence import (
 )
 
 SOURCE = "NCCL log"
+MAX_FILE_BYTES = 2**40
 _HEAD_BYTES = 2**20
 _MARK = b" NCCL INFO "
 _COLLECTIVE = re.compile(
@@ -55,7 +56,7 @@ def read_log_evidence(paths: Sequence[Path]) -> tuple[Evidence, NcclLog]:
     log = read_nccl_log(paths)
     reader = _Reader()
     for path in paths:
-        for line in read_log_lines(path):
+        for line in _lines_of_collectives(path):
             if line.host != NO_HOST:
                 reader.read(line)
     progress = tuple(reader.progress())
@@ -118,6 +119,17 @@ class _Reader:
             yield f"NCCL log: messages between two ranks, left out: {self.num_messages:,}"
         if self.num_unnamed:
             yield f"NCCL log: collectives of communicators without a name, left out: {self.num_unnamed:,}"
+
+
+def _lines_of_collectives(path: Path) -> Iterator[LogLine]:
+    """Yield the messages of lines about collectives and communicators; a log has many others."""
+    with open_foreign(path, max_bytes=MAX_FILE_BYTES) as file:
+        number, is_continued = 0, False
+        while raw := file.readline(MAX_LINE_BYTES):
+            number += not is_continued
+            is_continued = not raw.endswith(b"\n")
+            if b" opCount " in raw or b" commId " in raw:
+                yield from split_line(raw.decode(errors="replace").rstrip("\r\n"), f"{path}:{number}")
 
 
 def _groups(log: NcclLog) -> Iterator[Group]:
