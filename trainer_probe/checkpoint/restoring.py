@@ -3,6 +3,8 @@
 Of elements that several ranks of a group hold (in ddp all, otherwise weights replicated over tensor-parallel ranks) one
 rank reads and the others are sent them; the readers take turns by bytes. What ranks hold for themselves each reads.
 
+Where nodes have a checkpoint in memory it is read from there, and from a storage if that fails.
+
 Ranks agree on each checkpoint twice: that all find their pieces, and that all have read them undamaged. Where one does
 not, all go back to the checkpoint before, and say so. One that lacks pieces and has no manifest was never whole, or
 went with its node; where there are only such, the training begins anew.
@@ -10,7 +12,7 @@ went with its node; where there are only such, the training begins anew.
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ class Restored:
     """What a training went on from."""
 
     id: CheckpointId
+    is_from_memory: bool  # of nodes; else from a storage in which it is complete
     read_bytes: int  # by all ranks
     elapsed_s: float
 
@@ -58,16 +61,21 @@ def restore(
     failures: list[str] = []
     was_whole = False
     for checkpoint in _agree_on_candidates(comm, storages, before_step):
-        source = _SharedSource(comm, storages, checkpoint, is_shared=is_shared)
-        failure = source.load(training)
-        if not failure:
-            read_bytes = sum(_exchange(comm, source.read_bytes))
-            return Restored(id=checkpoint, read_bytes=read_bytes, elapsed_s=time.monotonic() - began_s)
-        failures.append(f"{checkpoint} is passed over: {failure}")
-        was_whole |= source.was_whole
-        if comm.rank == 0:
-            say(failures[-1])
-    if any(_exchange(comm, was_whole)):
+        for is_complete, places in _places(comm, storages, checkpoint):
+            source = _SharedSource(comm, places, checkpoint, is_shared=is_shared)
+            failure = source.load(training)
+            if not failure:
+                return Restored(
+                    id=checkpoint,
+                    is_from_memory=not is_complete,
+                    read_bytes=sum(_exchange(comm, source.read_bytes)),
+                    elapsed_s=time.monotonic() - began_s,
+                )
+            failures.append(f"{checkpoint} is passed over: {failure}")
+            was_whole |= is_complete or source.was_whole
+            if comm.rank == 0:
+                say(failures[-1])
+    if was_whole:
         next_step = "run `fabrictune train checkpoint verify URL`, or start without --resume, in another place"
         raise CheckpointError(Mistake(where="checkpoints", found="\n".join(failures), next_step=next_step))
     return None
@@ -110,6 +118,27 @@ def _agree_on_candidates(comm: Comm, storages: Sequence[Storage], before_step: i
     return [found for found in sorted(everything, reverse=True) if not is_superseded(found, known)]
 
 
+def _places(
+    comm: Comm, storages: Sequence[Storage], checkpoint: CheckpointId
+) -> Iterator[tuple[bool, Sequence[Storage]]]:
+    """Yield where a checkpoint is looked for, and whether it is complete there: nodes' memory first, if any has it.
+
+    A storage that does not answer counts as one with a manifest. All ranks are given the same.
+    """
+    places: dict[bool, list[Storage]] = {False: [], True: []}
+    for storage in storages:
+        try:
+            names = storage.files(str(checkpoint))
+        except OSError:
+            names = {MANIFEST: 0}
+        if names:
+            places[MANIFEST in names].append(storage)
+    answers = _exchange(comm, [bool(places[is_complete]) for is_complete in (False, True)])
+    for is_complete in (False, True):
+        if any(answer[is_complete] for answer in answers):
+            yield is_complete, places[is_complete]
+
+
 class _SharedSource:
     """The pieces of a checkpoint, of which a rank reads its part and is sent the rest."""
 
@@ -121,17 +150,13 @@ class _SharedSource:
         self._axes: dict[Key, Axis] = {}
         self._loads: dict[Axis, list[int]] = {}
         self._failure = ""
-        self._has_agreed = self._was_complete = False
+        self._has_agreed = False
+        self.was_whole = False  # no rank has missed a piece
 
     @property
     def read_bytes(self) -> int:
         """Bytes that this rank has read."""
         return 0 if self._source is None else self._source.read_bytes
-
-    @property
-    def was_whole(self) -> bool:
-        """Return whether nothing was missing, or a storage of this rank's has a manifest, or does not tell."""
-        return self._was_complete or any(map(self._has_manifest, self._storages))
 
     def load(self, training: "Training") -> str:
         """Load the state; returns why not, for any rank, or ""."""
@@ -190,13 +215,7 @@ class _SharedSource:
         self._failure = f"not there: {'; '.join(missing[:4])}" if missing else ""
         if failure := self._agree(None):
             raise CheckpointError(Mistake(where=str(self._checkpoint), found=failure))
-        self._was_complete = True
-
-    def _has_manifest(self, storage: Storage) -> bool:
-        try:
-            return MANIFEST in storage.files(str(self._checkpoint))
-        except OSError:
-            return True
+        self.was_whole = True
 
     def _axis(self, key: Key, tables: Sequence[set[Key]]) -> Axis | None:
         """Return the axis whose group is the largest of those in which all hold the same piece, None if none does."""

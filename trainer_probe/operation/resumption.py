@@ -65,7 +65,7 @@ class RankSaves:
         if found is None:
             return False
         self.read_bytes = found.read_bytes
-        self.source = "memory" if str(found.id) in self._own.names() else "storage"
+        self.source = "memory" if found.is_from_memory else "storage"
         return True
 
     def _take_copies(self) -> None:

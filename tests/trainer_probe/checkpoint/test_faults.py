@@ -221,6 +221,23 @@ def test_only_parts_in_memory_are_no_checkpoint(tmp_path: Path, lost: str) -> No
     assert all(map(torch.equal, before, after))
 
 
+@pytest.mark.parametrize("damaged", ["memory", "storage"])
+def test_memory_is_read_before_the_storage_and_each_makes_up_for_the_other(tmp_path: Path, damaged: str) -> None:
+    """A flipped bit in one of two places costs no step, and is not even read in the storage."""
+    recipe = recipe_of({"layout": {}}, "ddp")
+    tokens = machine_of_one(recipe, tmp_path).tokens
+    memory, storage = (open_storage(str(tmp_path / name)) for name in ("memory", "storage"))
+    for tier in (Tier(storage=memory, is_per_node=True), Tier(storage=storage)):
+        write(states_of(recipe, tokens, Numbered()), [tier], CheckpointId(step=3, generation=1))
+    flip(tmp_path / damaged / "step-00000003.g1" / "rank-00000.safetensors", -5)
+    training = Training(recipe, comm_of_one(), device_of(recipe), batches=lambda: Batches(recipe.batches(tokens)))
+    said: list[str] = []
+    restored = restore(training, [memory, storage], say=said.append)
+    assert restored is not None
+    assert (restored.id.step, restored.is_from_memory) == (3, damaged == "storage")
+    assert ["CRC32C" in text for text in said] == [True] * (damaged == "memory")
+
+
 def test_retention_keeps_the_last_and_every_mth(tmp_path: Path) -> None:
     """Of steps 1 to 6, the last two and those of every third step; a stranger's file stays with its folder."""
     storage = open_storage(str(tmp_path / "kept"))
