@@ -50,6 +50,20 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="transfer_rates",
+        row="requests of one axis, operation and size between hosts, the most time in all first",
+        kinds=_STRAGGLERS,
+        columns=(
+            text_column("axis", "the axis of their groups"),
+            text_column("operation", "what is asked for"),
+            integer_column("num_bytes", "size of a request: the full buffer of a rank"),
+            integer_column("num_requests", "requests that a rank waited for", unit="requests"),
+            integer_column("time_ns", "median time from the last issue to the first end"),
+            number_column("rate_bps", "bus bandwidth at that time"),
+            number_column("share_fraction", "of the rate of a rank's NIC (`--nic`); -1 without it"),
+        ),
+    ),
+    TableSchema(
         name="decay_parts",
         row="a part of the step, and how it changes over the run",
         kinds=_DECAY,

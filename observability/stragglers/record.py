@@ -1,6 +1,7 @@
 """The record of a job's stragglers: tables, checks, and what they rest on."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import UNKNOWN
 from fabrictune.observability.stragglers.diagnosis import Cause, Diagnosis, Limits, Straggler
 from fabrictune.observability.stragglers.heat_map import heat_map
+from fabrictune.observability.stragglers.transfer_rates import transfer_rates
 
 KIND = "train stragglers"
 RULES: Mapping[Cause, Rule] = {
@@ -36,10 +38,19 @@ def limits_of(rules: RuleSettings) -> Limits:
 
 
 def make_stragglers_record(
-    diagnosis: Diagnosis, *, name: str, started: float, rules: RuleSettings = CATALOG_SETTINGS
+    diagnosis: Diagnosis,
+    *,
+    name: str,
+    started: float,
+    rules: RuleSettings = CATALOG_SETTINGS,
+    nic_rate_bps: int | None = None,
 ) -> RunRecord:
-    """Return a record of kind "train stragglers"; `started` is `time.perf_counter` at the start."""
+    """Return a record of kind "train stragglers"; `started` is `time.perf_counter` at the start.
+
+    With the rate of a rank's NIC, transfers between hosts are set against it.
+    """
     limits = limits_of(rules)
+    rates, num_unseen = transfer_rates(diagnosis.spans, diagnosis.joined, nic_rate_bps=nic_rate_bps)
     record = RunRecord(
         kind=KIND,
         run={
@@ -48,14 +59,16 @@ def make_stragglers_record(
                 "slow_work_fraction": limits.slow_work,
                 "stalls_fraction": limits.stalls,
                 "loading_fraction": limits.loading,
+                "nic_rate_bps": nic_rate_bps,
             },
-            "outcome": outcome(diagnosis),
+            "outcome": {**outcome(diagnosis), "num_unseen_transfers": num_unseen},
             "notes": list(diagnosis.notes),
             **describe_run(seed=0, started=started),
         },
         tables={
             "stragglers": to_columns("stragglers", [_row(diagnosis, found) for found in diagnosis.stragglers]),
             "straggler_arrivals": to_columns("straggler_arrivals", list(_arrival_rows(diagnosis))),
+            "transfer_rates": to_columns("transfer_rates", [asdict(rate) for rate in rates]),
             "straggler_heat": to_columns("straggler_heat", list(_heat_rows(diagnosis))),
         },
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fabrictune.cli.framework.rules import rules_option
-from fabrictune.foundation.units import parse_bytes, parse_duration_ps
+from fabrictune.foundation.units import parse_bytes, parse_duration_ps, parse_rate_bps
 
 if TYPE_CHECKING:
     from fabrictune.hardware.profile import HardwareProfile
@@ -123,6 +123,11 @@ def _read_hardware(context: click.Context, option: click.Parameter, text: str | 
 def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Return the bytes of an option's text, None where it was not given; raises UnitError."""
     return None if text is None else parse_bytes(text, where=f"{context.command_path}: {option.opts[0]}")
+
+
+def read_rate(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Return a rate in bits a second; the callback of an option."""
+    return None if text is None else parse_rate_bps(text, where=f"{context.command_path}: {option.opts[0]}")
 
 
 def read_durations(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[int, ...]:

@@ -14,12 +14,13 @@ from fabrictune.cli.framework.options import (
     out_option,
     quiet_option,
     read_bytes,
+    read_rate,
 )
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
 from fabrictune.foundation.run_tables.rows import to_rows
-from fabrictune.foundation.units import format_bytes, format_duration, format_rate, parse_rate_bps
+from fabrictune.foundation.units import format_bytes, format_duration, format_rate
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 
 MAX_OPERATIONS = 6  # that are printed one by one
 FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
-
-
-def _rate(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    return None if text is None else parse_rate_bps(text, where=f"{context.command_path}: {option.opts[0]}")
 
 
 @click.command()
@@ -57,8 +54,8 @@ def _rate(context: click.Context, option: click.Parameter, text: str | None) -> 
     metavar="SIZE",
     help="Bytes a second that a GPU reads and writes (`1.8 TB`).  [default: by --hardware]",
 )
-@click.option("--nvlink", callback=_rate, help="NVLink bandwidth of a GPU, one direction.  [default: by --hardware]")
-@click.option("--nic", callback=_rate, help="Network bandwidth of a GPU, one direction.  [default: by --hardware]")
+@click.option("--nvlink", callback=read_rate, help="NVLink rate of a GPU, one direction.  [default: by --hardware]")
+@click.option("--nic", callback=read_rate, help="Network rate of a GPU, one direction.  [default: by --hardware]")
 @click.option("--gpus-per-host", type=click.IntRange(min=1), help="GPUs joined by NVLink.  [default: by --hardware]")
 @click.option(
     "--memory", callback=read_bytes, metavar="SIZE", help="Memory of a GPU (`80 GB`); exceeding it is a finding."
