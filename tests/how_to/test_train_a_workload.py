@@ -33,7 +33,7 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
         program, *words = shlex.split(line)
         assert program == "fabrictune"
         assert run(words) == 0, capfd.readouterr().err
-    kinds = {path.name: RunRecord.read(path).kind for path in (tmp_path / "runs").iterdir() if path.is_dir()}
+    kinds = {path.parent.name: RunRecord.read(path.parent).kind for path in (tmp_path / "runs").glob("*/run.json")}
     trained = dict.fromkeys(("tiny", "mine", "without"), "train run")
     assert kinds == {**trained, "ablation": "train ablate", "mine-on-fabric": "sim run"}
     assert RunRecord.read(tmp_path / "runs" / "mine").run["data_state"]["place"] == 24, "as the page sets it"
