@@ -43,7 +43,7 @@ def stragglers_section(runs: Sequence[Run]) -> Section | None:
             blocks.append(_differences(run.label, differences))
     if not blocks:
         return None
-    lead = "Every rank waits for the slowest. Look for a dark row: a machine slow at one thing, or at all."
+    lead = "Every rank waits for the slowest. Look for a row of high steps: a machine slow at one thing, or at all."
     return Section(anchor="stragglers", title="Stragglers and decay", lead=lead, blocks=tuple(blocks))
 
 
