@@ -93,7 +93,7 @@ PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempt
 READS = (  # options with a file to read
     *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key", "--flows", "--pod"),
     *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner", "--tor-sets"),
-    *("--audit-rules", "--from-files", "--known-hosts", "--ssh-config", "--identity"),
+    *("--audit-rules", "--from-files", "--known-hosts", "--ssh-config", "--identity", "--counters"),
 )
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
