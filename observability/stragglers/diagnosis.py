@@ -89,10 +89,11 @@ def diagnose(spans: Spans, limits: Limits | None = None) -> Diagnosis:
     work, joined = own_work(common), join_requests(common)
     passes_RS = sum_of(work, PASSES)
     ratio_RS = over_peers(passes_RS, work.peers_R)
+    slow = list(_slow_work(ratio_RS, limits))
     stragglers = [
         *(_wrong_clock(rank, offset_ns_R, step_ns) for rank in wrong.tolist()),
-        *_slow_work(ratio_RS, limits),
-        *_slow_links(common, joined, step_ns),
+        *slow,
+        *_slow_links(common, joined, step_ns, {rank for straggler in slow for rank in straggler.ranks}),
         *_stalls(work, step_ns, limits),
         *_loading(work, step_ns, limits),
     ]
@@ -150,8 +151,11 @@ def _slow_work(ratio_RS: FloatArray, limits: Limits) -> Iterator[Straggler]:
             yield _straggler("slow work", rank, "passing", excess, length / len(is_slow_S))
 
 
-def _slow_links(spans: Spans, joined: JoinedRequests, step_ns: float) -> Iterator[Straggler]:
+def _slow_links(spans: Spans, joined: JoinedRequests, step_ns: float, slow: set[int]) -> Iterator[Straggler]:
+    """Yield slow links, but those of ranks that are slow: whose processor is held sends and receives late too."""
     for link in slow_links(spans, joined, step_ns=step_ns):
+        if slow.intersection(link.ranks):
+            continue
         found = _straggler("slow link", link.ranks[0], "same", link.excess_fraction, 1.0)
         yield replace(found, ranks=link.ranks)
 
