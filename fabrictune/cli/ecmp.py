@@ -15,7 +15,7 @@ from fabrictune.cli.framework.estimates import (
     print_outcomes,
     print_steps,
 )
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     MAX_SEEDS,
@@ -77,14 +77,14 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
         distribution = {"over_seeds": to_rows(over_seeds)[0]} if over_seeds is not None else {}
         shown = {"record": str(directory), **summary.as_json(), **distribution}
         print_json({**shown, "notes": notes_of(record), **judged_json(record)})
-        return exit_code(record.findings, fail_on)
+        return conclude(fail_on, record)
     if not quiet:
         print_lines([checked.headline, *summary.lines])
     if over_seeds is not None:
         print_distribution(over_seeds)
     print_findings(record)
     print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    return conclude(fail_on, record)
 
 
 @ecmp.command()

@@ -95,6 +95,7 @@ READS = (  # options with a file to read
     *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner", "--tor-sets"),
     *("--audit-rules", "--from-files", "--known-hosts", "--ssh-config", "--identity", "--counters"),
 )
+OF_MANY = {"--findings-file": "topo validate"}  # options of one code, and the command whose is tried for all
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma timers measure --profile": "needs RDMA devices, or a virtual machine that boots for minutes",
@@ -114,6 +115,11 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
 WRITINGS = (
     Writing(name="topo build", words=lambda _, v: ["fat_tree", f"radix={(4, 6)[v]}"], out="fabric.json"),
     Writing(name="topo import", words=lambda i, v: [str(i.cablings[v])], out="fabric.json"),
+    Writing(
+        name="topo validate --findings-file",
+        words=lambda i, v: [str(i.cablings[v]), "--fail-on", "never"],
+        out="findings.sarif",
+    ),
     Writing(name="topo export", words=lambda i, v: [str(i.cablings[v])], out="fabric.graphml"),
     Writing(
         name="topo probe",

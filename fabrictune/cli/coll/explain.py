@@ -11,7 +11,7 @@ from fabrictune.cli.coll.job_lines import job_lines
 from fabrictune.cli.coll.options import operation_option
 from fabrictune.cli.coll.sizes import all_sizes_option, print_measurements
 from fabrictune.cli.coll.verdict_lines import verdict_lines
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.progress import progress_bar
@@ -99,7 +99,7 @@ def explain(
         _write_draft(explained, out)
     if as_json:
         print_json({**_values(explained), "unread_results": unread, **judged_json(explained)})
-        return exit_code(explained.findings, fail_on)
+        return conclude(fail_on, explained)
     if not quiet:
         print_lines(job_lines(explained.summary, explained.timers))
         _show_results(explained, measured, all_sizes=all_sizes)
@@ -107,7 +107,7 @@ def explain(
         _show_draft(explained, out, is_used=measured is not None)
         print_lines([""])
     print_findings(explained)
-    return exit_code(explained.findings, fail_on)
+    return conclude(fail_on, explained)
 
 
 def _sorted(files: Sequence[Path]) -> tuple[list[Path], Path | None]:

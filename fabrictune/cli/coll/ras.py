@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.foundation.wording import count
@@ -37,14 +37,14 @@ def ras(file: Path, fail_on: str, as_json: bool) -> int:
     report = check_ras(status)
     if as_json:
         print_json({**_values(status), **judged_json(report)})
-        return exit_code(report.findings, fail_on)
+        return conclude(fail_on, report)
     print_lines([f"NCCL {status.version or 'of a version not said'}, {status.time or 'time not said'}"])
     shown = sorted(status.communicators, key=lambda one: -one.num_ranks)[:MAX_ROWS]
     print_table(("communicator", "ranks", "answered", "missing", "hosts", "launched"), [_cells(one) for one in shown])
     if len(status.communicators) > len(shown):
         print_lines([f"... and {count(len(status.communicators) - len(shown), 'smaller communicator')}"])
     print_findings(report)
-    return exit_code(report.findings, fail_on)
+    return conclude(fail_on, report)
 
 
 def _cells(one: "RasCommunicator") -> tuple[str, ...]:

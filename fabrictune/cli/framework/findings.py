@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import click
 
+from fabrictune.cli.framework.findings_files import write_findings_files
 from fabrictune.cli.framework.options import ALL_FINDINGS
 from fabrictune.cli.framework.output import print_lines
 from fabrictune.cli.framework.rules import print_rules, rules_json, site_rules
@@ -31,12 +32,13 @@ class Judged(Protocol):
     def checks(self) -> tuple[Check, ...] | None: ...
 
 
-def exit_code(findings: Iterable[Finding], fail_on: str) -> int:
-    """Return 1 if a finding is at or above the severity `fail_on`, else 0."""
-    if fail_on == "never":
-        return 0
-    least = Severity(fail_on).rank
-    return HAS_FINDINGS if any(finding.severity.rank >= least for finding in site_rules().apply(findings)) else 0
+def conclude(fail_on: str, *judged: Judged) -> int:
+    """Return 1 if a finding is at or above the severity `fail_on`, else 0; writes the files of `--findings-file`."""
+    least = None if fail_on == "never" else Severity(fail_on)
+    findings = [finding for one in judged for finding in site_rules().apply(one.findings)]
+    checks = [check for one in judged for check in site_rules().apply_to_checks(one.checks or ())]
+    write_findings_files(findings, checks, least)
+    return HAS_FINDINGS if least and any(finding.severity.rank >= least.rank for finding in findings) else 0
 
 
 def print_findings(judged: Judged) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fabrictune.cli.framework.findings_files import findings_file_option
 from fabrictune.cli.framework.rules import rules_option
 from fabrictune.foundation.units import parse_bytes, parse_duration_ps, parse_rate_bps
 
@@ -79,8 +80,8 @@ def is_code_trusted() -> bool:
 
 
 def fail_on_option(command: Command) -> Command:
-    """Add the options of a command that makes findings: `--fail-on`, `--rules` for `site_rules`, `--all-findings`."""
-    return _fail_on_option(rules_option(all_findings_option(command)))
+    """Add the options of a command that makes findings: `--fail-on`, `--rules`, `--all-findings`, `--findings-file`."""
+    return _fail_on_option(rules_option(all_findings_option(findings_file_option(command))))
 
 
 def time_limit_option(default_s: float, meaning: str) -> Callable[[Command], Command]:

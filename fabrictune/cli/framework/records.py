@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.errors import FabrictuneWarning
@@ -68,4 +68,4 @@ def print_record(
             show()
         print_findings(record)
         print_lines([*places, f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    return conclude(fail_on, record)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.rdma.predict import as_values, nccl_option, profile_option, shown
@@ -65,13 +65,12 @@ def explain(
     )
     known = find_profile(profile, where="--profile") if profile else None
     explanation = explain_log(read_nccl_log(logs), known, wanted, nccl=nccl or "")
-    findings = explanation.findings
     if as_json:
         print_json({**_values(explanation), **judged_json(explanation)})
-        return exit_code(findings, fail_on)
+        return conclude(fail_on, explanation)
     print_lines([_summary(explanation), *(f"assumed: {text}" for text in explanation.assumptions)])
     print_findings(explanation)
-    return exit_code(findings, fail_on)
+    return conclude(fail_on, explanation)
 
 
 def _values(explanation: "Explanation") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabrictune.cli.framework.findings import exit_code, print_findings
+from fabrictune.cli.framework.findings import conclude, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -44,7 +44,7 @@ class ScenarioRun:
 
     def exit_code(self, fail_on: str) -> int:
         """Return the exit code of the command."""
-        return INTERRUPTED if self.is_partial else exit_code(self.record.findings, fail_on)
+        return INTERRUPTED if self.is_partial else conclude(fail_on, self.record)
 
 
 def run_scenario(

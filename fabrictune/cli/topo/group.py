@@ -175,7 +175,7 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
       fabrictune topo validate leaf1.config_db.json spine1.config_db.json
       fabrictune topo validate cabling.csv --fail-on warning --json
     """
-    from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+    from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
     from fabrictune.foundation.checks import count_findings
     from fabrictune.topology.validation import validate_fabric
 
@@ -187,7 +187,7 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
         print_lines(f"note: {note}" for note in fabric.notes)
         print_findings(report)
         print_lines([f"{fabric.name}: {count_findings(site_rules().apply_to_checks(report.checks))}"])
-    return exit_code(report.findings, fail_on)
+    return conclude(fail_on, report)
 
 
 @topo.command()
@@ -204,7 +204,7 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
       fabrictune topo diff monday.csv friday.csv
       fabrictune topo diff configs-monday/ configs-friday/ --fail-on warning
     """
-    from fabrictune.cli.framework.findings import exit_code, judged_json, print_checks
+    from fabrictune.cli.framework.findings import conclude, judged_json, print_checks
     from fabrictune.topology.diff import compare_fabrics, not_compared
 
     fabrics = [_import([path], file_format) for path in (before, after)]
@@ -215,7 +215,7 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
         judged = judged_json(report)
         notes["both"] = list(not_compared(*fabrics))
         print_json({"notes": notes, "changes": judged.pop("findings"), **judged})
-        return exit_code(changes, fail_on)
+        return conclude(fail_on, report)
     for path, fabric in zip((before, after), fabrics, strict=True):
         print_lines(f"note: {path}: {note}" for note in fabric.notes)
     print_lines(f"note: {note}" for note in not_compared(*fabrics))
@@ -230,7 +230,7 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
         print_lines(["no changes"])
     print_checks(report.checks)
     print_rules()
-    return exit_code(changes, fail_on)
+    return conclude(fail_on, report)
 
 
 topo.add_command(probe)

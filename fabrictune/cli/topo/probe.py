@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import (
     fail_on_option,
     is_code_trusted,
@@ -147,12 +147,12 @@ def probe(
     if as_json:
         record = {"record": str(directory)} if directory else {}
         print_json({**record, **report.as_json(), **judged_json(report)})
-        return exit_code(report.findings, fail_on)
+        return conclude(fail_on, report)
     if not quiet:
         _print(report)
     print_findings(report)
     print_lines([f"record: {directory}"] if directory else [])
-    return exit_code(report.findings, fail_on)
+    return conclude(fail_on, report)
 
 
 def _plan(context: click.Context, settings: dict[str, Any]) -> "ProbePlan":

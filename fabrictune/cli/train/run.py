@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.records import output_folder, with_command
@@ -158,10 +158,10 @@ def run(
     recipe, outcome = result
     record = with_command(make_record(recipe, outcome, started=started, rules=site_rules()))
     directory = record.write(out or Path("runs") / recipe.name)
-    code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
     replay = replay_record(directory, fabric, is_quiet=quiet or as_json) if fabric and not outcome.was_stopped else None
-    if replay is not None:
-        code = max(code, replay.exit_code(fail_on))
+    is_partial = outcome.was_stopped or (replay is not None and replay.is_partial)
+    judged = (record,) if replay is None else (record, replay.record)
+    code = INTERRUPTED if is_partial else conclude(fail_on, *judged)
     if as_json:
         steps = to_rows(record.tables["training"])
         head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}

@@ -1,0 +1,1 @@
+"""Findings as files that CI systems read: SARIF and JUnit."""
