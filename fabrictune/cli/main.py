@@ -14,7 +14,7 @@ import click
 
 from fabrictune.cli.framework.errors import describe_failure, print_failure
 from fabrictune.cli.framework.groups import LazyCommand, LazyGroup
-from fabrictune.cli.framework.options import INTERRUPTED
+from fabrictune.cli.framework.options import COMPLETION, INTERRUPTED
 from fabrictune.cli.framework.warnings import printed_warnings
 from fabrictune.foundation.errors import InputError, Mistake
 
@@ -58,6 +58,10 @@ COMMANDS = {
     ),
     "doctor": LazyCommand("Check what this machine supports, and what to install.", "fabrictune.cli.doctor:doctor"),
     "demo": LazyCommand("Compare a bad and a good placement on a 128-GPU fabric.", "fabrictune.cli.demo:demo"),
+    "completion": LazyCommand(
+        "Print the script that completes commands in a shell.", "fabrictune.cli.completion:completion"
+    ),
+    "manual": LazyCommand("Write a man page for each command.", "fabrictune.cli.manual.command:manual"),
 }
 
 fabrictune = click.version_option(package_name="fabrictune")(
@@ -75,6 +79,11 @@ def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     _open_closed_streams()
     stop_like_ctrl_c()
+    if COMPLETION in os.environ:
+        from fabrictune.cli.completion import answer_shell
+
+        if answer_shell(fabrictune):
+            sys.exit(0)
     sys.exit(run(sys.argv[1:]))
 
 

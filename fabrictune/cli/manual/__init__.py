@@ -1,0 +1,1 @@
+"""The manual: every command as a page, for `man` and for docs/reference."""
