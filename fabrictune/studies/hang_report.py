@@ -11,7 +11,7 @@ from fabrictune.foundation.findings import Severity
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.wording import count, some
-from fabrictune.observability.hangs.analysis import describe_processes
+from fabrictune.observability.hangs.blame import describe_processes
 from fabrictune.observability.hangs.diagnosis import Certainty, Diagnosis
 from fabrictune.observability.hangs.job import Job
 from fabrictune.observability.hangs.queue_pairs import HungQueuePairs, sample

@@ -1,11 +1,14 @@
 """One job out of the evidence of several sources: its processes, its groups, and a table of each source's numbers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fabrictune.foundation.wording import some
 from fabrictune.observability.hangs.evidence import UNKNOWN, Evidence, Group, Progress, Sign, SignKind, Who
 from fabrictune.observability.hangs.processes import Processes
+
+_NO_ANSWER = (SignKind.GONE, SignKind.STOPPED, SignKind.SILENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,13 @@ class Job:
         """Return the first sign of a process that is of one of the kinds."""
         return next((sign for sign in self.signs.get(process, ()) if sign.kind in kinds), None)
 
+    def sources_without(self, process: int) -> tuple[str, ...]:
+        """Return the sources that number requests of other processes, and say nothing of this one."""
+        seen: dict[str, bool] = {}
+        for table in self.tables:
+            seen[table.source] = seen.get(table.source, False) or process in table.rows
+        return tuple(source for source, has_it in seen.items() if not has_it)
+
 
 def join_evidence(evidence: Iterable[Evidence]) -> Job:
     """Return the job that all evidence is about."""
@@ -85,6 +95,7 @@ def join_evidence(evidence: Iterable[Evidence]) -> Job:
     num_unranked = sum(who.rank == UNKNOWN for who in processes.whos())
     if 0 < num_unranked < len(processes.whos()):
         notes.append(f"processes whose rank no source says, counted apart from ranks: {num_unranked:,}")
+    notes += _not_collected(tables, signs, processes.whos())
     if num_nameless:
         notes.append(f"statements about processes that no source names, left out: {num_nameless:,}")
     return Job(
@@ -96,6 +107,18 @@ def join_evidence(evidence: Iterable[Evidence]) -> Job:
         disagreements=tuple(processes.disagreements),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _not_collected(tables: Sequence[Table], signs: Mapping[int, Sequence[Sign]], whos: Sequence[Who]) -> Iterator[str]:
+    """Yield a note for each source of requests that lacks some processes, those aside that are known not to answer."""
+    away = {process for process, found in signs.items() if any(sign.kind in _NO_ANSWER for sign in found)}
+    covered: defaultdict[str, set[int]] = defaultdict(set)
+    for table in tables:
+        covered[table.source].update(table.rows)
+    for source, has in covered.items():
+        lacking = [str(who) for process, who in enumerate(whos) if process not in has | away]
+        if lacking:
+            yield f"{source} has nothing of {len(lacking):,} of {len(whos):,} processes, not collected: {some(lacking)}"
 
 
 def merge_sources(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
@@ -147,12 +170,13 @@ def _order(row: Progress) -> tuple[int, int]:
 
 
 class _Groups:
-    """Groups of all sources; those with one communicator, or with the same members, are one."""
+    """Groups of all sources; those with one communicator, with the same members, or of one name in PyTorch are one."""
 
     def __init__(self) -> None:
         self._groups: list[JobGroup] = []
         self._of_communicator: dict[str, int] = {}
         self._of_members: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+        self._of_name: dict[tuple[str, str], int] = {}  # name and label, of sources without communicators
 
     def joined(self) -> tuple[JobGroup, ...]:
         """Return the groups, by number."""
@@ -169,6 +193,8 @@ class _Groups:
             is_whole = len(members) == group.size and sizes[key] == 1
             name = f"{source.source}: {group.name}"
             number = self._known(group, key if is_whole else ())
+            if number is None:
+                number = self._named_alike(group, members)
             if number is None:
                 number = len(self._groups)
                 self._groups.append(
@@ -188,6 +214,8 @@ class _Groups:
                 )
             if group.communicator:
                 self._of_communicator[plain_hash(group.communicator)] = number
+            else:
+                self._of_name.setdefault((group.name, group.label), number)
             number_of[group.name] = number
         return number_of
 
@@ -200,6 +228,18 @@ class _Groups:
         others = self._of_members.get(key, []) if key else []
         fitting = [number for number in others if not (group.communicator and self._groups[number].communicator)]
         return fitting[0] if len(others) == len(fitting) == 1 else None
+
+    def _named_alike(self, group: Group, members: Mapping[int, int]) -> int | None:
+        """Return the group of another source with one name and label, whose members at the same places are the same.
+
+        Dumps and lines of the watchdog call a process group the same, and only dumps list its ranks.
+        """
+        number = None if group.communicator else self._of_name.get((group.name, group.label))
+        if number is None:
+            return None
+        known = self._groups[number].members
+        shared = [place for place in members if place in known]
+        return number if shared and all(members[place] == known[place] for place in shared) else None
 
 
 def _members(group: Group, processes: Processes) -> Mapping[int, int]:

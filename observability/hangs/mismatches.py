@@ -8,6 +8,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from fabrictune.foundation.wording import count
+from fabrictune.observability.hangs.blame import MAX_PROCESSES
+from fabrictune.observability.hangs.diagnosis import Cause, Certainty, Diagnosis
 from fabrictune.observability.hangs.evidence import UNKNOWN, Request
 from fabrictune.observability.hangs.job import Job, Table
 
@@ -25,6 +28,30 @@ class Mismatch:
     theirs: str
     ours: str  # what the others ask for
     is_minority: bool
+
+
+def diagnose_mismatch(job: Job, *, num_waiting: int) -> Diagnosis | None:
+    """Return the diagnosis of members that ask for another request under the number of the others' one."""
+    found = find_mismatch(job)
+    if found is None:
+        return None
+    return Diagnosis(
+        cause=Cause.MISMATCH,
+        certainty=Certainty.LIKELY if found.is_minority else Certainty.POSSIBLE,
+        processes=found.processes[:MAX_PROCESSES],
+        group=found.table.group,
+        number=found.number,
+        request=found.theirs,
+        source=found.table.source,
+        num_waiting=num_waiting,
+        evidence=(
+            *(f"{job.processes[process]} asks for {found.theirs}" for process in found.processes[:8]),
+            f"{count(len(found.others), 'other member')} for {found.ours} "
+            f"({found.table.source}, number {found.number})",
+            *(found.table.rows[process].where for process in found.processes[:8]),
+        ),
+        alternatives=() if found.is_minority else ("the other members ask for the wrong one; neither is a majority",),
+    )
 
 
 def find_mismatch(job: Job) -> Mismatch | None:

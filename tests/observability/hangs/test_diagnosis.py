@@ -56,6 +56,66 @@ def test_ranks_without_an_open_request_keep_those_that_timed_out_waiting(tmp_pat
     assert (found.certainty, found.num_waiting, found.request) == (Certainty.LIKELY, 6, "broadcast of 80")
 
 
+PAIRS = {"1": [0, 1], "2": [2, 3]}  # process groups of four ranks
+OPEN = (  # rank, group, place, last issued, last complete
+    "[rank{0}]:[E810 03:04:11.07 ProcessGroupNCCL.cpp:2241] [PG ID {1} PG GUID {1}(mesh) Rank {2}]  failure detected "
+    "by watchdog at work sequence id: {3} PG status: last enqueued work: {3}, last completed work: {4}\n"
+)
+NOTHING_OPEN = (
+    "[rank{0}]:[E810 03:04:11.56 ProcessGroupNCCL.cpp:1858] [PG ID {1} PG GUID {1}(mesh) Rank {2}] Received a dump "
+    "signal due to a collective timeout from  rank 1. Last enqueued NCCL work: {3}, last completed NCCL work: {3}.\n"
+)
+
+
+def dump_of(groups: dict[str, list[int]], *requests: tuple[str, int, str]) -> str:
+    """Return a dump as JSON: group, number and state of each request."""
+    listed = {name: {"name": name, "desc": "mesh", "ranks": str(ranks)} for name, ranks in groups.items()}
+    entries = [
+        {"process_group": [name, "mesh"], "collective_seq_id": number, "profiling_name": "nccl:all_reduce",
+         "state": state}
+        for name, number, state in requests
+    ]  # fmt: skip
+    return json.dumps({"version": "2.10", "pg_config": listed, "entries": entries})
+
+
+def test_a_request_that_some_completed_outweighs_a_rank_whose_dump_is_missing(tmp_path: Path) -> None:
+    """Rank 1 does not complete number 5, which it issued. Rank 3 has nothing open by the watchdog, which numbers no
+    messages, and its dump was not collected: it is not taken for one that has not issued number 9."""
+    for rank, line in enumerate((OPEN.format(0, 1, 0, 6, 5), OPEN.format(1, 1, 1, 5, 4), OPEN.format(2, 2, 0, 9, 8))):
+        (tmp_path / f"{rank}.err").write_text(line)
+    (tmp_path / "3.err").write_text(NOTHING_OPEN.format(3, 2, 1, 8))
+    (tmp_path / "trace_rank_0").write_text(dump_of(PAIRS, ("1", 5, "completed"), ("1", 6, "scheduled")))
+    (tmp_path / "trace_rank_1").write_text(dump_of(PAIRS, ("1", 4, "completed"), ("1", 5, "scheduled")))
+    (tmp_path / "trace_rank_2").write_text(dump_of(PAIRS, ("2", 9, "scheduled")))
+    found, job = diagnosed(tmp_path)
+    assert (found.cause, ranks(found, job), found.number) == (Cause.TRANSPORT, [1], 5)
+    assert found.certainty is Certainty.LIKELY
+    assert "flight recorder has nothing of 1 of 4 processes, not collected: rank 3" in job.notes
+    (tmp_path / "trace_rank_1").unlink()
+    found, job = diagnosed(tmp_path)
+    assert (found.cause, ranks(found, job), found.source) == (Cause.TRANSPORT, [1], "watchdog")
+    assert "flight recorder has nothing of 2 of 4 processes, not collected: rank 1, rank 3" in job.notes
+
+
+def test_what_others_wait_for_may_not_have_been_collected(tmp_path: Path) -> None:
+    """Nobody waits but rank 2, for rank 3, of which there is a line and no dump."""
+    (tmp_path / "2.err").write_text(OPEN.format(2, 2, 0, 9, 8))
+    (tmp_path / "3.err").write_text(NOTHING_OPEN.format(3, 2, 1, 8))
+    (tmp_path / "trace_rank_2").write_text(dump_of(PAIRS, ("2", 9, "scheduled")))
+    found, job = diagnosed(tmp_path)
+    assert (found.cause, ranks(found, job)) == (Cause.MISSING, [3])
+    text = "flight recorder has nothing of rank 3: a request that it waits for may not have been collected"
+    assert text in found.alternatives
+
+
+def test_a_dump_that_begins_with_thousands_of_ranks_is_read(tmp_path: Path) -> None:
+    """The list of 8,192 ranks is longer than what is read to recognise a file."""
+    groups = {"0": list(range(8192)), **PAIRS}
+    (tmp_path / "trace_rank_0").write_text(dump_of(groups, ("1", 5, "completed"), ("1", 6, "scheduled")))
+    (tmp_path / "trace_rank_1").write_text(dump_of(groups, ("1", 5, "scheduled")))
+    assert dict(diagnosed(tmp_path)[1].sources) == {"flight recorder": 2}
+
+
 def test_a_rank_that_wrote_nothing_is_named_with_doubt(tmp_path: Path) -> None:
     """Ranks 0, 1 and 3 time out; of rank 2 there is no line, which may also be a log that was not given."""
     (tmp_path / "job.log").write_text("".join(OLDER.format(rank) for rank in (0, 1, 3)))
