@@ -16,7 +16,7 @@ from fabrictune.trainer_probe.operation.backends.slurm import (
     parse_exit_code,
     parse_queue,
 )
-from tests.trainer_probe.operation.backends.slurm_cluster import missing_parts, slurm_cluster
+from tests.trainer_probe.operation.backends.slurm_cluster import missing_parts
 
 NO_SLURM = missing_parts()
 # Slurm 22.05.8: `squeue --noheader --states=all --format=%i|%j|%T|%N`, and `scontrol --oneliner show job`
@@ -68,17 +68,6 @@ def test_missing_commands_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UnavailableError, match="squeue: is not installed"):
         SlurmBackend("j1")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return the configuration of a Slurm of three nodes."""
-    folder = tmp_path_factory.mktemp("slurm")
-    for above in (folder, *list(folder.parents)[:3]):
-        if above.owner() == "root" and above != Path("/"):
-            above.chmod(above.stat().st_mode | 0o011)  # munge's own user passes through
-    with slurm_cluster(folder) as configuration:
-        yield configuration
 
 
 @pytest.fixture
