@@ -1,7 +1,8 @@
 """The driver's process: connections, journal and backend around the control of a job.
 
 One loop takes messages from a queue and carries out the control's commands in order. Connections are read by threads
-(`node_connections.py`), and nodes are ended by one each, so that a node that does not answer holds nothing up.
+(`node_connections.py`), nodes are started by one and ended by one each, so that a backend or node that does not answer
+holds nothing up.
 Everything is recorded before it is done; a driver that is killed between the two finds it in the journal.
 """
 
@@ -9,11 +10,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.foundation.errors import FabrictuneError, UnavailableError
 from fabrictune.trainer_probe.operation.backends.backend import Backend
 from fabrictune.trainer_probe.operation.commands import Command, EndNode, Finish, Record, Send, StartNode
 from fabrictune.trainer_probe.operation.events import Event
@@ -21,6 +23,7 @@ from fabrictune.trainer_probe.operation.job_control import JobControl
 from fabrictune.trainer_probe.operation.journal import Journal
 from fabrictune.trainer_probe.operation.messages import Connection, Listener
 from fabrictune.trainer_probe.operation.node_connections import NodeConnections
+from fabrictune.trainer_probe.operation.refusals import line_of
 
 TICK_S = 0.05  # between two looks without a message
 PING_S = 5.0
@@ -41,12 +44,22 @@ class _Message:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _NodeStarted:
+    node: str
+    error: Exception | None = None  # why it was not
+
+
+@dataclass(frozen=True, kw_only=True)
 class _NodeEnded:
     node: str
+    error: Exception | None = None  # why it was not
 
 
 class _Stop:
     """A request to end the job after the step that runs."""
+
+
+_Arrival = _Message | _NodeStarted | _NodeEnded | _Stop
 
 
 class Driver:
@@ -67,12 +80,13 @@ class Driver:
         self._control, self._journal, self._backend = control, journal, backend
         self._listener, self._clock, self._command_of, self._on_event = listener, clock, command_of, on_event
         self._read_change, self._forget_change = read_change, forget_change
-        self._inbox = queue.SimpleQueue[_Message | _NodeEnded | _Stop]()
+        self._inbox = queue.SimpleQueue[_Arrival]()
         self._connections: dict[str, Connection] = {}  # by node
         self._names: dict[Connection, str] = {}
         self._finish: Finish | None = None
         self._known_ended: dict[str, int] = {}
         self._num_events = 0
+        self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start nodes")
 
     def run(self) -> Finish:
         """Carry out the job to its end; raises FabrictuneError where the journal cannot be written."""
@@ -94,6 +108,7 @@ class Driver:
                         self._send(node, {"kind": "ping"})
             self._say_farewell()
         finally:
+            self._starter.shutdown(cancel_futures=True)
             connections.close()
         return self._finish
 
@@ -108,7 +123,7 @@ class Driver:
     def _deliver(self, connection: Connection, values: Mapping[str, Any] | None) -> None:
         self._inbox.put(_Message(connection=connection, values=values))
 
-    def _take(self) -> list[_Message | _NodeEnded | _Stop]:
+    def _take(self) -> list[_Arrival]:
         """Return what has come, after a wait for it."""
         with suppress(queue.Empty):
             messages = [self._inbox.get(timeout=TICK_S)]
@@ -117,12 +132,13 @@ class Driver:
             return messages
         return []
 
-    def _on_message(self, message: _Message | _NodeEnded | _Stop) -> None:
+    def _on_message(self, message: _Arrival) -> None:
         if isinstance(message, _Stop):
             self._do(self._control.on_stop())
+        elif isinstance(message, _NodeStarted):
+            self._on_started(message)
         elif isinstance(message, _NodeEnded):
-            if message.node not in self._backend.living():  # not started again since
-                self._on_node_ended(message.node, self._backend.ended().get(message.node, -1))
+            self._on_asked_end(message)
         elif message.values is None:
             self._on_closed(message.connection)
         else:
@@ -150,6 +166,20 @@ class Driver:
         if name is not None and self._connections.get(name) is connection:
             del self._connections[name]
 
+    def _on_started(self, message: _NodeStarted) -> None:
+        if message.error is None:
+            self._known_ended.pop(message.node, None)
+        else:
+            cause = _refusal(message.error)
+            self._do(self._control.book.note_refused_start(message.node, cause, time.monotonic()))
+
+    def _on_asked_end(self, message: _NodeEnded) -> None:
+        if message.error is not None:
+            cause = _refusal(message.error)
+            self._do(self._control.book.note_refused_end(message.node, cause, time.monotonic()))
+        elif message.node not in self._backend.living():  # not started again since
+            self._on_node_ended(message.node, self._backend.ended().get(message.node, -1))
+
     def _on_ended_nodes(self) -> None:
         """Tell the control of nodes that the backend has seen end."""
         for node, code in self._backend.ended().items():
@@ -168,8 +198,7 @@ class Driver:
                 case Send():
                     self._send(command.node, command.values)
                 case StartNode():
-                    self._known_ended.pop(command.node, None)
-                    self._backend.start(command.node, self._command_of(command.node), {})
+                    self._starter.submit(self._start_node, command.node)
                 case EndNode():
                     self._end_node(command.node)
                 case Finish():
@@ -196,15 +225,28 @@ class Driver:
         except (FabrictuneError, OSError):
             connection.close()  # its reader reports the end
 
+    def _start_node(self, node: str) -> None:
+        error: Exception | None = None
+        try:
+            self._backend.start(node, self._command_of(node), {})
+        except Exception as found:  # the loop says what it means
+            error = found
+        self._inbox.put(_NodeStarted(node=node, error=error))
+
     def _end_node(self, node: str) -> None:
         def end() -> None:
-            self._backend.end(node)
-            self._inbox.put(_NodeEnded(node=node))
+            error: Exception | None = None
+            try:
+                self._backend.end(node)
+            except Exception as found:  # the loop says what it means
+                error = found
+            self._inbox.put(_NodeEnded(node=node, error=error))
 
         threading.Thread(target=end, name=f"end {node}", daemon=True).start()
 
     def _say_farewell(self) -> None:
         """Return when all nodes are gone: those that do not leave are ended."""
+        self._starter.shutdown(cancel_futures=True)
         deadline_s = time.monotonic() + FAREWELL_S
         while self._backend.living() and time.monotonic() < deadline_s:
             for message in self._take():  # last events
@@ -212,3 +254,10 @@ class Driver:
                     with suppress(KeyError, TypeError, ValueError):
                         self._on_values(message.connection, message.values)
         self._backend.close()
+
+
+def _refusal(error: Exception) -> str:
+    """Return why a backend refuses; raises what is no refusal."""
+    if not isinstance(error, UnavailableError):
+        raise error
+    return line_of(error)

@@ -10,6 +10,7 @@ from fabrictune.foundation.time_limits import scaled
 from fabrictune.trainer_probe.operation.decisions import Diagnosis
 from fabrictune.trainer_probe.operation.node_traffic import NodeTraffic
 from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeView
+from fabrictune.trainer_probe.operation.refusals import Refusals
 from fabrictune.trainer_probe.operation.tasks import JobTask
 
 Phase = Literal["gathering", "storing", "rejoining", "running", "ending", "over"]
@@ -76,6 +77,7 @@ class Node:
     ended: Mapping[str, Any] | None = None
     traffic: NodeTraffic = field(default_factory=NodeTraffic)
     num_starts: int = 0  # since it last joined
+    end_refusals: Refusals = field(default_factory=Refusals)
 
     def view(self, now_s: float) -> NodeView:
         """Return what the rules see of the node."""

@@ -14,6 +14,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "driver started": ("pid", "continues"),
     "node joined": ("node", "host", "address", "num_slots", "check"),
     "node refused": ("node", "check"),  # self-check not passed, or no key
+    "node not started": ("node", "cause", "attempt", "wait_s"),  # the backend refuses; the next attempt after wait_s
+    "node not ended": ("node", "cause", "attempt", "wait_s"),
     "node evicted": ("node", "cause"),
     "node ended": ("node", "exit_code"),
     # source: storage, memory, initial; peers: the node that keeps each node's copies, and what it lacks

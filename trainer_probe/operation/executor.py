@@ -32,7 +32,7 @@ from fabrictune.trainer_probe.operation.log_filter import LogFilter
 from fabrictune.trainer_probe.operation.nic_counters import read_nic_bytes
 from fabrictune.trainer_probe.operation.node_folders import NodeFolders, remove_memory
 from fabrictune.trainer_probe.operation.node_memory import NodeMemory
-from fabrictune.trainer_probe.operation.node_ranks import STOPPED, NodeProcess, Services, rank_status
+from fabrictune.trainer_probe.operation.node_ranks import LOADER, STOPPED, NodeProcess, Services, rank_status
 from fabrictune.trainer_probe.operation.observations import Heartbeat, NodeState, RankStatus, ServiceStatus
 from fabrictune.trainer_probe.operation.peer_copies import PeerCopies
 from fabrictune.trainer_probe.operation.process_table import GONE, read_process
@@ -321,13 +321,11 @@ class Executor:
         """Send the node's status."""
         now_s = time.monotonic()
         ranks = self._ranks()
-        statuses = tuple(rank_status(process, now_s) for process in ranks)
+        services = self._services.statuses(ranks, self._processes.get(STORE))
+        statuses = tuple(rank_status(process, now_s) for process in ranks)  # later: a rank's end ends its loader
+        if self._is_stopping or not all(map(_has_loader, statuses)):
+            services = tuple(service for service in services if service.name != LOADER)
         self._number += 1
-        services = self._services.statuses(
-            ranks,
-            self._processes.get(STORE),
-            has_loader=not self._is_stopping and all(map(_has_loader, statuses)),
-        )
         self._write_processes(services)
         log_lines, num_dropped_lines = self._log_filter.take_matches()
         heartbeat = Heartbeat(

@@ -140,8 +140,8 @@ class JobControl:
         """Start the next generation once there are nodes for it."""
         if self._is_stopping:
             return self._finish("interrupted", "asked to stop")
-        if name := self.book.hopeless():
-            return self._finish("stopped", f"{name} has not joined after {self.nodes[name].num_starts} starts")
+        if cause := self.book.hopeless():
+            return self._finish("stopped", cause)
         if now_s < self._wait_until_s:
             return []
         chosen = choose_nodes(

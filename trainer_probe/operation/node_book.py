@@ -7,6 +7,7 @@ from fabrictune.trainer_probe.operation.commands import Command, EndNode, Record
 from fabrictune.trainer_probe.operation.continuation import Continuation
 from fabrictune.trainer_probe.operation.driver_state import Generation, JobSettings, Node
 from fabrictune.trainer_probe.operation.heartbeats import heartbeat_of
+from fabrictune.trainer_probe.operation.refusals import MAX_REFUSALS, Refusals
 
 
 class NodeBook:
@@ -15,6 +16,7 @@ class NodeBook:
     def __init__(self, settings: JobSettings, before: Continuation, living: Collection[str], now_s: float) -> None:
         self._settings = settings
         self.evicted = set(before.evicted)
+        self._start_refusals = Refusals()  # of any node, since one has joined
         names = {*before.names, *living}
         self._num_names = max((int(name.removeprefix("node")) + 1 for name in names if _is_own(name)), default=0)
         self.by_name = {
@@ -43,6 +45,7 @@ class NodeBook:
         if node.session != message["session"]:
             node.forget_executor()
             node.session, node.num_starts = message["session"], 0
+            self._start_refusals = Refusals()
             values = {key: message[key] for key in ("node", "host", "address", "num_slots", "check")}
             commands.append(Record(kind="node joined", values=values))
         node.life, node.fence, node.address = "joined", int(message["fence"]), str(message["address"])
@@ -66,7 +69,30 @@ class NodeBook:
             return []
         node.life = "evicted" if name in self.evicted else "ended"
         node.forget_executor()
+        node.end_refusals = Refusals()
         return [Record(kind="node ended", values={"node": name, "exit_code": exit_code})]
+
+    def note_refused_start(self, name: str, cause: str, now_s: float) -> list[Command]:
+        """Take that the backend has not started a node; nodes that are refused together count as one attempt."""
+        node = self.by_name[name]
+        if node.life == "starting":
+            node.life, node.num_starts = "ended", node.num_starts - 1
+        if now_s >= self._start_refusals.until_s:
+            self._start_refusals = self._start_refusals.after(cause, now_s)
+        return [_refused("node not started", name, cause, self._start_refusals, now_s)]
+
+    def note_refused_end(self, name: str, cause: str, now_s: float) -> list[Command]:
+        """Take that the backend has not ended a node; after many attempts it counts as cut off by its generation."""
+        node = self.by_name[name]
+        if node.life != "ending":
+            return []
+        node.end_refusals = node.end_refusals.after(cause, now_s)
+        commands: list[Command] = [_refused("node not ended", name, cause, node.end_refusals, now_s)]
+        if node.end_refusals.number < MAX_REFUSALS:
+            return commands
+        node.life = "ended"
+        node.forget_executor()
+        return [*commands, *self.evict(name, f"cannot be ended: {cause}")]
 
     def evict(self, name: str, cause: str) -> list[Command]:
         """Let a node take no part any more."""
@@ -90,6 +116,11 @@ class NodeBook:
             if limit_s is not None and now_s - node.since_s > limit_s:
                 node.life = "ending"
                 commands.append(EndNode(node=node.name))
+            elif node.life == "ending" and node.end_refusals.number and now_s >= node.end_refusals.until_s:
+                node.end_refusals = node.end_refusals.asked()
+                commands.append(EndNode(node=node.name))
+        if now_s < self._start_refusals.until_s:
+            return commands
         num_living = sum(node.life in ("starting", "away", "joined") for node in self.by_name.values())
         while num_living < wanted:
             node = self._next_node()
@@ -110,12 +141,18 @@ class NodeBook:
         return self.by_name.setdefault(name, Node(name=name))
 
     def hopeless(self) -> str:
-        """Return which node does not join however often it is started, "" while there are nodes for all ranks."""
+        """Return why there will be no nodes for all ranks, "" while there may be."""
         num_joined = sum(node.life == "joined" for node in self.by_name.values())
         if num_joined >= self._settings.num_nodes_needed:
             return ""
+        if self._start_refusals.number >= MAX_REFUSALS:
+            return (
+                f"no node could be started in {MAX_REFUSALS} attempts: {self._start_refusals.cause}; "
+                "once that is mended, the same command goes on from the newest checkpoint"
+            )
         limit = self._settings.limits.max_starts
-        return next((n.name for n in self.by_name.values() if n.life == "ended" and n.num_starts >= limit), "")
+        found = (n for n in self.by_name.values() if n.life == "ended" and n.num_starts >= limit)
+        return next((f"{node.name} has not joined after {node.num_starts} starts" for node in found), "")
 
     def ready(self, last: Generation) -> list[str]:
         """Return the nodes that can have ranks of the generation after `last`."""
@@ -137,3 +174,8 @@ def _is_clear_of(last: Generation, node: Node) -> bool:
 
 def _is_own(name: str) -> bool:
     return name.removeprefix("node").isdecimal()
+
+
+def _refused(kind: str, name: str, cause: str, refusals: Refusals, now_s: float) -> Record:
+    wait_s = round(max(0.0, refusals.until_s - now_s), 3)
+    return Record(kind=kind, values={"node": name, "cause": cause, "attempt": refusals.number, "wait_s": wait_s})

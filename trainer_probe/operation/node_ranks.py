@@ -20,6 +20,7 @@ from fabrictune.trainer_probe.operation.process_table import (
 from fabrictune.trainer_probe.operation.rank_output import RankOutput
 
 STOPPED = ("T", "t")  # states that a process may leave and come back to between two looks
+LOADER = "loader"
 LOADER_MODULE = "fabrictune.trainer_probe.data.service"
 
 
@@ -117,23 +118,17 @@ class Services:
         self._pids: dict[str, int] = {}
         self._changes: dict[str, _Changes] = {}
 
-    def statuses(
-        self, ranks: Iterable[NodeProcess], store: NodeProcess | None, *, has_loader: bool
-    ) -> tuple[ServiceStatus, ...]:
-        """Return what is seen of the services of a generation's processes, the loader only while it is needed."""
-        if "loader" not in self._pids:
+    def statuses(self, ranks: Iterable[NodeProcess], store: NodeProcess | None) -> tuple[ServiceStatus, ...]:
+        """Return what is seen of the services of a generation's processes."""
+        if LOADER not in self._pids:
             for process in ranks:
                 for pid in children(process.pid) if process.pid > 0 else ():
                     if LOADER_MODULE in command_of(pid):
-                        self._pids["loader"] = pid
+                        self._pids[LOADER] = pid
         if store is not None and store.pid > 0:
             self._pids["store"] = store.pid
         exit_codes: Mapping[str, int | None] = {"store": store.exit_code if store is not None else None}
-        return tuple(
-            self._status(name, pid, exit_codes.get(name))
-            for name, pid in self._pids.items()
-            if has_loader or name != "loader"
-        )
+        return tuple(self._status(name, pid, exit_codes.get(name)) for name, pid in self._pids.items())
 
     def _status(self, name: str, pid: int, exit_code: int | None) -> ServiceStatus:
         state = GONE if exit_code is not None else read_process(pid).state

@@ -342,6 +342,8 @@ _HANDLERS = {
             "driver started",
             "node joined",
             "node refused",
+            "node not started",
+            "node not ended",
             "node evicted",
             "node ended",
             "saved",

@@ -90,7 +90,7 @@ class KubernetesBackend:
         pods = {pod.metadata.name: pod for pod in self._list()}
         return {
             node: UNKNOWN_CODE if name not in pods else _exit_code(pods[name])
-            for node, name in self._pods.items()
+            for node, name in dict(self._pods).items()  # a start may add one meanwhile
             if name not in pods or _has_ended(pods[name])
         }
 

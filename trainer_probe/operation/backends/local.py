@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
 from fabrictune.foundation.output_files import replaced_file
 from fabrictune.trainer_probe.operation.node_folders import remove_memory
 from fabrictune.trainer_probe.operation.process_table import GONE, in_session, read_process
@@ -63,6 +63,14 @@ class LocalBackend:
             started_ticks = read_process(process.pid).started_ticks
             with replaced_file(folder / _FILE) as half:
                 half.write_text(json.dumps({"pid": process.pid, "started_ticks": started_ticks}))
+        except (FileNotFoundError, PermissionError) as error:
+            raise InputError(
+                Mistake(
+                    where=f"command of {node}",
+                    found=f"{error.strerror}: {error.filename}",
+                    next_step="look at --inside, --node-python and the job's folder",
+                )
+            ) from error
         except OSError as error:
             raise UnavailableError(Mistake(where=node, found=f"cannot be started ({error})")) from error
         with self._lock:
@@ -100,7 +108,7 @@ class LocalBackend:
 
     def living(self) -> Collection[str]:
         """Return the nodes whose executors run."""
-        return [node for node, executor in self._executors.items() if executor.is_alive()]
+        return [node for node, executor in list(self._executors.items()) if executor.is_alive()]
 
     def close(self) -> None:
         """End all nodes."""

@@ -135,7 +135,7 @@ class SlurmBackend:
         jobs = {found.number: found for found in self._list()}
         return {
             node: self._exit_code(number)
-            for node, number in self._numbers.items()
+            for node, number in dict(self._numbers).items()  # a start may add one meanwhile
             if number not in jobs or jobs[number].has_ended
         }
 

@@ -50,8 +50,8 @@ def service_entity(name: str, node: str) -> str:
 
 def _reason(service: ServiceStatus, view: View) -> str:
     if service.process_state in ("", "Z", "X"):
-        if service.exit_code == 0:
-            return ""  # it ended as it should
+        if service.exit_code == 0 or service.state_s < view.settings.settle_s:
+            return ""  # it ended as it should, or perhaps with a rank whose end is not known yet
         code = "" if service.exit_code is None else f" with exit code {service.exit_code}"
         return f"the {service.name}, process {service.pid}, has ended{code}"
     if service.process_state in STOPPED_STATES and service.state_s >= view.limits.stopped_s:

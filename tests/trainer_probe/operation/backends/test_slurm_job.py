@@ -23,18 +23,26 @@ def hosts_of_jobs() -> dict[str, str]:
     return {line.split("|")[0].rpartition(".")[2]: line.split("|")[1] for line in lines}
 
 
+def set_partition(state: str) -> None:
+    """Let Slurm take jobs or refuse them."""
+    subprocess.run(["scontrol", "update", "PartitionName=all", f"State={state}"], check=True)
+
+
 @pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.skipif(bool(NO_SLURM), reason=NO_SLURM or "-")
-def test_a_job_on_slurm_goes_on_without_a_lost_node_and_leaves_nothing(
+def test_a_job_on_slurm_outlives_a_refusal_and_a_lost_node_and_leaves_nothing(
     cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three nodes are jobs on three hosts; one is lost, the spare takes its rank, and the queue is empty at the end."""
+    """Slurm refuses at first; a node is lost, the spare takes its rank, and the queue is empty at the end."""
     monkeypatch.setenv("SLURM_CONF", str(cluster))
     arguments = ("--nodes", "2", "--slots", "1", "--spares", "1", "--backend", "slurm", "--sbatch=--partition=all")
     saves = ("--checkpoint", str(tmp_path / "saves"), "--save-every", "10")
+    set_partition("INACTIVE")
     with operated(tmp_path, *arguments, *saves, num_steps=120) as job:
         try:
+            job.until(lambda line: "node not started" in line and "sbatch" in line)
+            set_partition("UP")
             joined = [job.until(lambda line: "node joined" in line) for _ in range(3)]
             assert len(joined) == 3
             assert sorted(hosts_of_jobs().values()) == ["n1", "n2", "n3"]
@@ -49,7 +57,8 @@ def test_a_job_on_slurm_goes_on_without_a_lost_node_and_leaves_nothing(
             events = job.events()
         finally:
             SlurmBackend((job.run / "job").read_text().strip()[:NUM_JOB_LETTERS]).close()
-    faults = [event.values for event in events if event.kind == "fault detected"]
+    assert {event.values["attempt"] for event in events if event.kind == "node not started"} >= {1}
+    faults = [event.values for event in events if event.kind == "fault detected" and event.values["is_fatal"]]
     assert [(fault["cause"], fault["nodes"]) for fault in faults] == [("executor lost", [lost])]
     second = [event.values for event in events if event.kind == "generation started"][1]
     assert lost not in second["nodes"]

@@ -192,6 +192,11 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "loader failed",
         "loader a",
     ),
+    "loader ended by itself": (
+        {"nodes": {"b": {"services": (ServiceStatus(name="loader", pid=7, process_state="", state_s=0.6),)}}},
+        "loader failed",
+        "loader b",
+    ),
     "loader stopped": (
         {"nodes": {"b": {"services": (ServiceStatus(name="loader", pid=7, process_state="T", state_s=2.5),)}}},
         "loader failed",
@@ -265,6 +270,9 @@ HEALTHY: dict[str, dict[str, Any]] = {
     "a wait, and a node not heard since it began": {
         "ranks": {0: {"quiet_s": 10.5, "idle_s": 10.5, **WAITS_FOR_2}, 2: {"quiet_s": 0.6, **WAITS_FOR_2}},
         "views": {"b": {"age_s": 9.9}},
+    },
+    "a loader that ended a moment ago: its rank may have": {
+        "nodes": {"b": {"services": (ServiceStatus(name="loader", pid=7, process_state="", state_s=0.1),)}}
     },
     "others wait for a rank, and its node is not heard since": {
         "ranks": {0: {"quiet_s": 5.0, **WAITS_FOR_2}},
