@@ -22,6 +22,7 @@ BROKEN_PIPE = 141
 DROPPED_FOR_S = 0.01  # until an interrupt comes again; the finalizer is over by then
 
 COMMANDS = {
+    "init": LazyCommand("Write a new scenario, with every setting and its meaning.", "fabrictune.cli.init:init"),
     "scenario": LazyCommand(
         "Check a scenario file, and list the keys it can have.", "fabrictune.cli.scenario:scenario"
     ),

@@ -83,8 +83,8 @@ def test_a_group_without_a_command_says_what_there_is(
         (
             ["sin"],
             "fabrictune: unknown command 'sin'\n  did you mean 'sim'?\n"
-            "  allowed: scenario, topo, ecmp, sim, trace, coll, train, hardware, rdma, fleet, diagnose, report, law, "
-            "rules, validate, conformance, doctor, demo, completion, manual\n",
+            "  allowed: init, scenario, topo, ecmp, sim, trace, coll, train, hardware, rdma, fleet, diagnose, report, "
+            "law, rules, validate, conformance, doctor, demo, completion, manual\n",
         ),
         (["sim", "rum"], "fabrictune sim: unknown command 'rum'\n  did you mean 'run'?\n  allowed: run, sweep\n"),
         (
