@@ -14,8 +14,27 @@ POLL_S = 0.2  # between looks at whether it was stopped
 MAX_STARTED = 4  # asked and not yet answered, for each that may run
 
 
+class Program(Protocol):
+    """A program on a node, with its streams open."""
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; raises OSError."""
+
+    def receive(self) -> bytes:
+        """Return what the program printed, b"" at its end."""
+
+    def last_words(self) -> str:
+        """Return the end of what the program said on standard error."""
+
+    def close(self) -> None:
+        """End the program's input, and with it the program."""
+
+
 class Transport(Protocol):
     """A way to nodes."""
+
+    def start(self, host: FleetHost, words: Sequence[str]) -> Program:
+        """Start a program on a host; raises AskError."""
 
     def ask(self, host: FleetHost, script: str, stop: threading.Event) -> bytes:
         """Return what the script printed on a host; raises AskError."""

@@ -4,15 +4,20 @@ import os
 import selectors
 import shlex
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from fabrictune.fleet.hosts.host import FleetHost
 from fabrictune.fleet.transport.answer import AskError, Limits, State
 
 PIECE_BYTES = 2**16
 POLL_S = 0.2
+SHELL = ("sh", "-s")
+MAX_SAID_BYTES = 2**12
+END_S = 10.0  # for a program whose input has ended
 
 
 class ProcessTransport:
@@ -45,6 +50,14 @@ class ProcessTransport:
             raise AskError(State.ENDED, f"exit status {status} after {len(output):,} bytes")
         return output
 
+    def start(self, host: FleetHost, words: Sequence[str]) -> "LocalProgram":
+        """Start a program on a host in place of the shell, whose streams stay open until `close`; raises AskError."""
+        way = [word.replace("{host}", host.address) for word in self.command[: -len(SHELL)]]
+        try:
+            return LocalProgram([*way, *words])
+        except OSError as error:
+            raise AskError(State.UNREACHABLE, f"{(*way, *words)[0]}: {error.strerror}") from None
+
     def describe(self, host: FleetHost) -> str:
         """Return the command as a shell takes it."""
         return f"{shlex.join(self._words(host))} < script"
@@ -74,14 +87,55 @@ class ProcessTransport:
                         raise AskError(State.UNUSABLE, f"more than {self.limits.max_bytes:,} bytes")
 
 
+class LocalProgram:
+    """A program that this machine runs; closing it ends its input."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._said = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(  # noqa: S603 - fixed words, and a name that was checked
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True
+        )
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; raises OSError."""
+        assert self._process.stdin, "it was asked for"
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except ValueError:  # closed
+            raise BrokenPipeError from None
+
+    def receive(self) -> bytes:
+        """Return what the program printed, b"" at its end."""
+        assert self._process.stdout, "it was asked for"
+        return os.read(self._process.stdout.fileno(), PIECE_BYTES)
+
+    def last_words(self) -> str:
+        """Return the end of what the program said on standard error."""
+        size = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, size - MAX_SAID_BYTES))
+        return self._said.read().decode(errors="replace")
+
+    def close(self) -> None:
+        """End the program's input, wait for it a while, and kill it then."""
+        assert self._process.stdin, "it was asked for"
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
 def local_transport(limits: Limits) -> ProcessTransport:
     """Return the way to this machine itself."""
-    return ProcessTransport(("sh", "-s"), limits)
+    return ProcessTransport(SHELL, limits)
 
 
 def slurm_transport(limits: Limits) -> ProcessTransport:
     """Return the way to nodes by `srun`, inside an allocation or with one of its own for each node."""
-    words = ("srun", "--quiet", "--nodes=1", "--ntasks=1", "--overlap", "--nodelist={host}", "sh", "-s")
+    words = ("srun", "--quiet", "--nodes=1", "--ntasks=1", "--overlap", "--nodelist={host}", *SHELL)
     return ProcessTransport(words, limits)
 
 

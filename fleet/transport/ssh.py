@@ -8,10 +8,11 @@ Source: RFC 4252 to 4254; OpenSSH, sshd(8) on known_hosts and ssh(1) on -J; by p
 
 import getpass
 import logging
+import shlex
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ PIECE_BYTES = 2**16
 POLL_S = 0.2
 KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 MAX_JUMPS = 4
+KEEPALIVE_S = 10
+MAX_SAID_BYTES = 2**12
 
 
 class SshTransport:
@@ -61,6 +64,20 @@ class SshTransport:
             client = self._connected(host, self._way_to(host))
             stack.callback(client.close)
             return self._run(client, script, stop)
+
+    def start(self, host: FleetHost, words: Sequence[str]) -> "SshProgram":
+        """Start a program on a host, whose streams stay open until `close`; raises AskError."""
+        client = self._connected(host, self._way_to(host))
+        try:
+            transport = client.get_transport()
+            assert transport, "it is connected"
+            transport.set_keepalive(KEEPALIVE_S)
+            channel = transport.open_session(timeout=self.limits.login_s)
+            channel.exec_command(shlex.join(words))
+        except (self._paramiko.SSHException, EOFError, OSError) as error:
+            client.close()
+            raise AskError(State.ENDED, str(error) or "the connection was closed") from None
+        return SshProgram(client, channel)
 
     def describe(self, host: FleetHost) -> str:
         """Return the command as a shell takes it."""
@@ -211,6 +228,41 @@ class SshTransport:
             what = "the connection was closed" if status == -1 else f"exit status {status}"
             raise AskError(State.ENDED, f"{what} after {len(output):,} bytes")
         return bytes(output)
+
+
+class SshProgram:
+    """A program on a host; closing it ends its input."""
+
+    def __init__(self, client: "paramiko.SSHClient", channel: "paramiko.Channel") -> None:
+        self._client, self._channel, self._said = client, channel, b""
+
+    def send(self, data: bytes) -> None:
+        """Send all of it; raises OSError."""
+        self._channel.sendall(data)
+
+    def receive(self) -> bytes:
+        """Return what the program printed, b"" at its end."""
+        try:
+            piece = self._channel.recv(PIECE_BYTES)
+            while self._channel.recv_stderr_ready():
+                self._said = (self._said + self._channel.recv_stderr(PIECE_BYTES))[-MAX_SAID_BYTES:]
+        except (OSError, EOFError):
+            return b""
+        return piece
+
+    def last_words(self) -> str:
+        """Return the end of what the program said on standard error."""
+        with suppress(OSError, EOFError):
+            self._channel.settimeout(POLL_S)
+            while piece := self._channel.recv_stderr(PIECE_BYTES):
+                self._said = (self._said + piece)[-MAX_SAID_BYTES:]
+        return self._said.decode(errors="replace")
+
+    def close(self) -> None:
+        """End the program's input, and the connection."""
+        with suppress(OSError, EOFError):
+            self._channel.close()
+        self._client.close()
 
 
 class _UnknownKeyError(Exception):

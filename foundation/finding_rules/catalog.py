@@ -5,6 +5,7 @@ from itertools import chain
 
 from fabrictune.foundation.finding_rules import (
     calibration,
+    cluster,
     collectives,
     counters,
     diagnostics,
@@ -39,6 +40,7 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "RDMA and timers": rdma.TIMERS,
     "Counters of NICs": counters.NIC_COUNTERS,
     "Fleets": fleet.FLEETS,
+    "Validated clusters": cluster.CLUSTERS,
     "Jobs in logs of NCCL": nccl.JOBS,
     "State of running jobs": nccl.STATES,
     "Jobs that stand still": hangs.HANGS,

@@ -6,6 +6,7 @@ from typing import Any
 
 from fabrictune.foundation.run_tables import (
     calibration,
+    cluster,
     collectives,
     comparison,
     diagnostics,
@@ -34,6 +35,7 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Spans of a job": spans.TABLES,
     "RDMA": rdma.TABLES,
     "Fleets": fleet.TABLES,
+    "Validated clusters": cluster.TABLES,
     "Jobs that stand still": hangs.TABLES,
 }
 TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}

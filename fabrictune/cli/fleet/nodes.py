@@ -40,14 +40,16 @@ class NodeOptions:
     print_script: bool
 
 
+_FROM_FILES = click.option(
+    "--from-files",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Read what `fleet collect` or its script wrote, or config_db.json files of switches; no node is asked.",
+)
+_PRINT_SCRIPT = click.option("--print-script", is_flag=True, help="Print the script, for nodes that are read by hand.")
 _OPTIONS = (
     click.argument("arguments", metavar="[HOSTS]...", nargs=-1),
-    click.option(
-        "--from-files",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Read what `fleet collect` or its script wrote, or config_db.json files of switches; no node is asked.",
-    ),
+    _FROM_FILES,
     click.option(
         "--via",
         "transport",
@@ -91,20 +93,29 @@ _OPTIONS = (
     click.option(
         "--dry-run", is_flag=True, help="Print every remote command and file that would be read; ask no node."
     ),
-    click.option("--print-script", is_flag=True, help="Print the script, for nodes that are read by hand."),
+    _PRINT_SCRIPT,
 )
 
 
 def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say which nodes it asks; it gets them as `nodes`."""
+    return _with_nodes(command, _OPTIONS)
 
+
+def reach_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of nodes that are always asked: no files in their place, and no script by hand."""
+    return _with_nodes(command, [option for option in _OPTIONS if option not in (_FROM_FILES, _PRINT_SCRIPT)])
+
+
+def _with_nodes(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_nodes(*args: Any, **values: Any) -> Any:
+        absent = {"from_files": None, "print_script": False}
         names = NodeOptions.__dataclass_fields__
-        nodes = NodeOptions(**{name: values.pop(name) for name in names})
+        nodes = NodeOptions(**{name: values.pop(name) if name in values else absent[name] for name in names})
         return command(*args, nodes=nodes, **values)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         with_nodes = option(with_nodes)
     return with_nodes
 
@@ -118,7 +129,7 @@ def show_plan(nodes: NodeOptions, questions: "Questions", *, as_json: bool) -> b
         return True
     if not nodes.dry_run:
         return False
-    hosts, transport = _hosts_and_way(nodes)
+    hosts, transport = hosts_and_way(nodes)
     commands = [(host.name, transport.describe(host)) for host in hosts]
     reads = list(describe_reads(questions))
     if as_json:
@@ -141,7 +152,7 @@ def collect_nodes(nodes: NodeOptions, questions: "Questions", *, is_quiet: bool)
         if nodes.arguments:
             raise click.UsageError("--from-files goes without HOSTS")
         return read_collection(nodes.from_files)
-    hosts, transport = _hosts_and_way(nodes)
+    hosts, transport = hosts_and_way(nodes)
     collector = Collector()
     with progress_bar("asking", is_quiet=is_quiet) as progress:
         is_stopped = ask_all(
@@ -180,7 +191,8 @@ def states_json(collection: "Collection") -> dict[str, Any]:
     }
 
 
-def _hosts_and_way(nodes: NodeOptions) -> "tuple[Sequence[FleetHost], Transport]":
+def hosts_and_way(nodes: NodeOptions) -> "tuple[Sequence[FleetHost], Transport]":
+    """Return the hosts that are meant, and the way to them; raises InputError, UnavailableError."""
     from fabrictune.fleet.hosts.host import FleetHost
     from fabrictune.fleet.hosts.inventory import read_hosts
     from fabrictune.fleet.hosts.ssh_config import read_ssh_settings

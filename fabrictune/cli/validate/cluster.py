@@ -1,0 +1,321 @@
+"""`fabrictune validate cluster`: the user's own nodes, stage by stage, against the model of their fabric."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.fleet.nodes import COULD_NOT_COLLECT, NodeOptions, hosts_and_way, reach_options
+from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_bytes
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
+from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
+from fabrictune.foundation.units import PS_PER_S
+
+if TYPE_CHECKING:
+    from fabrictune.foundation.progress import Progress
+    from fabrictune.validate.cluster.crew import Crew
+    from fabrictune.validate.cluster.results import Measurement, StageResult
+    from fabrictune.validate.cluster.validation import Validation, ValidationPlan
+
+MAX_SHOWN = 12  # measurements of a stage on the terminal
+
+
+@click.command()
+@reach_options
+@click.option(
+    "--fabric",
+    "fabric_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The planned fabric, of any form that `topo show` reads: where limits come from.",
+)
+@click.option(
+    "--python", default="python3", show_default=True, metavar="PATH", help="Python with fabrictune, on the nodes."
+)
+@click.option(
+    "--interface",
+    "interfaces",
+    multiple=True,
+    metavar="PATTERN",
+    help="Interfaces that are rails, without --fabric; repeatable.",
+)
+@click.option("--only", multiple=True, metavar="STAGE", help="Run this stage alone, again if it is done; repeatable.")
+@click.option(
+    "--rounds",
+    "num_rounds",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Rounds of concurrent pairs; 0 has every pair of nodes once.",
+)
+@click.option(
+    "--flow-time",
+    "flow_s",
+    type=click.FloatRange(0.2, 600),
+    default=1.0,
+    show_default=True,
+    help="Seconds that a flow is measured for.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "gloo", "nccl"]),
+    default="auto",
+    show_default=True,
+    help="Communication backend; auto is nccl where every node has a GPU.",
+)
+@click.option(
+    "--ranks-per-node",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Ranks on each node; 0 is one over gloo, one a GPU over nccl.",
+)
+@click.option(
+    "--max-bytes",
+    callback=read_bytes,
+    metavar="SIZE",
+    default="4 MiB",
+    show_default=True,
+    help="Largest size of a collective.",
+)
+@click.option(
+    "--stage-timeout",
+    "stage_s",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    show_default=True,
+    help="Seconds for the ranks of a stage.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    default=Path("runs/cluster"),
+    show_default=True,
+    help="Folder of the validation; one of the same nodes is gone on with.",
+)
+@fail_on_option
+@quiet_option
+@json_option
+def cluster(
+    nodes: NodeOptions,
+    fabric_file: Path | None,
+    python: str,
+    interfaces: tuple[str, ...],
+    only: tuple[str, ...],
+    out: Path,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Validate a cluster: software, settings, cabling, every rail's flows, timeouts, collectives and a training.
+
+    HOSTS are inventories or names, as of `fleet collect`; the nodes need this package under --python. Limits come from
+    the model of the planned fabric: line rate less headers, ECMP collisions that its hash may have, what hosts were
+    measured to carry. A stage that lacks what it needs is skipped and counted. Each result is kept as its stage ends;
+    the same command goes on where it was stopped. The exit code is 0 if all is good, 3 if something failed or is
+    incomplete.
+
+    \b
+    Example:
+      fabrictune validate cluster hosts.txt --fabric planned.json --python /opt/venv/bin/python
+      fabrictune validate cluster hosts.txt --fabric planned.json --only matrix
+      fabrictune validate cluster 'gpu[01-16]' --via slurm --interface 'eth[1-8]'
+    """
+    from fabrictune.validate.cluster.folder import RECORD, open_folder
+    from fabrictune.validate.cluster.record import cluster_record
+    from fabrictune.validate.cluster.validation import validate_cluster
+
+    started = time.perf_counter()
+    _check_stages(only)
+    plan, given = _plan(fabric_file, interfaces, only, settings)
+    if nodes.dry_run:
+        _print_plan(nodes, python)
+        return 0
+    crew = _crew(nodes, python)
+    stages = open_folder(out, {"nodes": list(crew.names), **given})
+    is_silent = quiet or as_json
+    with progress_bar("validating", is_quiet=is_silent) as bar:
+
+        def progress(name: str) -> "Progress":
+            return lambda fraction, note="", /: bar(fraction, f"{name}: {note}") if bar else None
+
+        def on_result(result: "StageResult") -> None:
+            if not is_silent:
+                _print_stage(result)
+
+        validation = validate_cluster(plan, crew, out, stages, on_result=on_result, progress=progress)
+    record = with_command(cluster_record(validation, given, started=started))
+    directory = record.write(out / RECORD)
+    page = _write_page(directory, out)
+    code = print_record(
+        record,
+        directory,
+        lambda: _document(validation),
+        lambda: _print_summary(validation),
+        places=[f"page: {page}"],
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
+    )
+    if validation.is_stopped:
+        return INTERRUPTED
+    return COULD_NOT_COLLECT if code or not validation.is_complete else 0
+
+
+def _plan(
+    fabric_file: Path | None, interfaces: Sequence[str], only: Sequence[str], settings: Mapping[str, Any]
+) -> "tuple[ValidationPlan, dict[str, Any]]":
+    """Return what is validated, and the part of it that a folder is of, as JSON values."""
+    from fabrictune.fleet.audit.rule_files import our_rules
+    from fabrictune.topology.importers import import_fabric
+    from fabrictune.validate.cluster.site import ClusterSettings
+    from fabrictune.validate.cluster.validation import ValidationPlan
+
+    chosen = ClusterSettings(**settings)
+    plan = ValidationPlan(
+        fabric=import_fabric([fabric_file]) if fabric_file else None,
+        interfaces=interfaces,
+        settings=chosen,
+        rules=site_rules(),
+        audit_rules=our_rules(),
+        only=frozenset(only),
+    )
+    given = {
+        "fabric": str(fabric_file) if fabric_file else "",
+        "interfaces": list(interfaces),
+        "settings": asdict(chosen),
+    }
+    return plan, given
+
+
+def _check_stages(only: Sequence[str]) -> None:
+    from fabrictune.foundation.errors import InputError, require_one_of
+    from fabrictune.validate.cluster.validation import STAGES
+
+    for name in only:
+        require_one_of(name, tuple(STAGES), where="--only", what="stage", error=InputError)
+
+
+def _crew(nodes: NodeOptions, python: str) -> "Crew":
+    from fabrictune.fleet.collect.collection import Collection, Collector
+    from fabrictune.fleet.collect.script import node_script
+    from fabrictune.fleet.transport.asking import Program, ask_all
+    from fabrictune.validate.cluster.crew import Crew
+    from fabrictune.validate.cluster.nodes.node_process import QUESTIONS
+
+    hosts, transport = hosts_and_way(nodes)
+    of_name = {host.name: host for host in hosts}
+
+    def start(name: str, words: Sequence[str]) -> Program:
+        return transport.start(of_name[name], words)
+
+    def collect(questions: str) -> Collection:
+        collector = Collector()
+        script = node_script(QUESTIONS[questions])
+        if ask_all(hosts, transport, script, parallel=nodes.parallel, on_answer=collector.add):
+            raise KeyboardInterrupt
+        return collector.finish(list(of_name), is_partial=False)
+
+    return Crew(list(of_name), start, collect, python=python, parallel=nodes.parallel)
+
+
+def _print_plan(nodes: NodeOptions, python: str) -> None:
+    """Print what would run where."""
+    from fabrictune.foundation.children import module_command
+    from fabrictune.validate.cluster.crew import NODE_PROCESS
+    from fabrictune.validate.cluster.validation import STAGES
+
+    hosts, transport = hosts_and_way(nodes)
+    print_table(("stage", "what it does"), [(name, meaning) for name, (_, meaning) in STAGES.items()])
+    program = " ".join(module_command(NODE_PROCESS, python=python))
+    print_lines(["on each node, for as long as the validation runs, and the script of `fleet collect`:"])
+    print_lines(f"  {host.name}: {program}    (as: {transport.describe(host)})" for host in hosts)
+
+
+def _write_page(record: Path, out: Path) -> Path:
+    from fabrictune.reports.page import write_page
+
+    return write_page([record], out / "page.html")
+
+
+def _print_stage(result: "StageResult") -> None:
+    reason = f": {result.reason}" if result.reason else ""
+    print_lines([f"{result.name}: {result.state.value}{reason} ({result.wall_s:.1f} s)"])
+
+
+def _document(validation: "Validation") -> dict[str, Any]:
+    from fabrictune.validate.cluster.record import measurement_rows
+
+    results = list(validation.results.values())
+    return {
+        "is_complete": validation.is_complete,
+        "is_stopped": validation.is_stopped,
+        "stages": [
+            {"stage": one.name, "state": one.state.value, "reason": one.reason, "wall_s": one.wall_s} for one in results
+        ],
+        "measurements": measurement_rows(results),
+    }
+
+
+def _print_summary(validation: "Validation") -> None:
+    """Print the measurements that a person looks at first, and how the stages ended."""
+    for result in validation.results.values():
+        shown = _worst(result.measurements)
+        if not shown:
+            continue
+        print_lines(["", f"{result.name}:"])
+        print_table(
+            ("part", "what", "measured", "predicted", "90 %", "limit", "verdict"), [_cells(one) for one in shown]
+        )
+        if len(shown) < len(result.measurements):
+            print_lines([f"... and {len(result.measurements) - len(shown):,} more in the record"])
+    for result in validation.results.values():
+        print_lines(f"note: {result.name}: {note}" for note in result.notes)
+    print_table(
+        ("stage", "state", "reason"), [(one.name, one.state.value, one.reason) for one in validation.results.values()]
+    )
+    states = [one.state.value for one in validation.results.values()]
+    print_lines([", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))])
+
+
+def _worst(measurements: "Sequence[Measurement]") -> "Sequence[Measurement]":
+    """Return those nearest to their limit or beyond, in their order."""
+
+    def margin(one: "Measurement") -> float:
+        if one.limit <= 0 or one.measured < 0:
+            return 0.0 if one.measured < 0 else float("inf")
+        return one.limit / one.measured if one.unit == "s" and one.measured else one.measured / one.limit
+
+    nearest = sorted(measurements, key=margin)[:MAX_SHOWN]
+    return [one for one in measurements if any(one is kept for kept in nearest)]
+
+
+def _cells(one: "Measurement") -> tuple[str, ...]:
+    return (
+        one.part,
+        one.subject,
+        _value(one.measured, one.unit) if one.measured >= 0 else one.detail or "failed",
+        _value(one.predicted, one.unit),
+        f"{_value(one.predicted_low, one.unit)} to {_value(one.predicted_high, one.unit)}"
+        if one.predicted >= 0
+        else "",
+        _value(one.limit, one.unit),
+        one.verdict.value,
+    )
+
+
+def _value(value: float, unit: str) -> str:
+    from fabrictune.foundation.units import format_duration, format_number, format_rate
+
+    if value < 0:
+        return ""
+    if unit == "bit/s":
+        return format_rate(value)
+    return format_duration(value * PS_PER_S) if unit == "s" else f"{format_number(value)} {unit}"
