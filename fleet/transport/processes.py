@@ -91,7 +91,7 @@ class LocalProgram:
     """A program that this machine runs; closing it ends its input."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the program
         self._process = subprocess.Popen(  # noqa: S603 - fixed words, and a name that was checked
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True
         )

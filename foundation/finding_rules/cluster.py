@@ -55,7 +55,7 @@ FLOW_LOW = Rule(
     meaning="A flow got less than the least that it gets under any hash seed tried, in each of its trials.",
     impact="A job's ring is as slow as its slowest flow.",
     evidence="Table `cluster_measurements`: the flow's rate, prediction and limit.",
-    next_step="compare counters and link speeds of both ends and of what lies between: fabrictune fleet counters, topo probe",
+    next_step="compare speeds and counters of both ends and of the links between (fleet counters, topo probe)",
     thresholds=(SHORTFALL,),
 )
 ROUND_LOW = Rule(

@@ -66,16 +66,16 @@ class SshCluster:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of fabrictune beside the hosts."""
+        return subprocess.run(self._command(words), capture_output=True, text=True, check=False, timeout=patience(120))
+
+    def start(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Start one, so that a test can interrupt it."""
+        return subprocess.Popen(self._command(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def _command(self, words: Sequence[str]) -> list[str]:
         options = ("--known-hosts", str(self.known_hosts), "--identity", str(self.identity))
         config = () if "--ssh-config" in words else ("--ssh-config", str(self.config))
-        command = ("ip", "netns", "exec", self.hub, sys.executable, "-m", "fabrictune", *words)
-        return subprocess.run(
-            [*command, *options, *config],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=patience(120),
-        )
+        return ["ip", "netns", "exec", self.hub, sys.executable, "-m", "fabrictune", *words, *options, *config]
 
     def address(self, number: int) -> str:
         """Return the address of a host by its number."""

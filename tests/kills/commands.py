@@ -104,6 +104,7 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "rdma matrix": "needs RDMA devices on several hosts",
     "fleet counters watch": "it runs a command of the user's; its record is written as that of `fleet counters diff`",
     "train operate --run": "a job's folder is resumed: tests/trainer_probe/operation kills its processes",
+    "validate cluster": "it needs hosts with servers: tests/validate/cluster interrupts it in each stage",
     "rdma monitor": "it runs until it is stopped: tests/rdma_bench/monitor runs it",
     "train diagnose": "it starts ranks: tests/fabrictune/diagnostics runs them",
     "train diagnose --folder": "it starts ranks: tests/fabrictune/diagnostics runs them",

@@ -223,7 +223,7 @@ def _crew(nodes: NodeOptions, python: str) -> "Crew":
             raise KeyboardInterrupt
         return collector.finish(list(of_name), is_partial=False)
 
-    return Crew(list(of_name), start, collect, python=python, parallel=nodes.parallel)
+    return Crew(list(of_name), start, collect, python=python, parallel=nodes.parallel, start_s=nodes.timeout_s)
 
 
 def _print_plan(nodes: NodeOptions, python: str) -> None:
@@ -272,7 +272,8 @@ def _print_summary(validation: "Validation") -> None:
             continue
         print_lines(["", f"{result.name}:"])
         print_table(
-            ("part", "what", "measured", "predicted", "90 %", "limit", "verdict"), [_cells(one) for one in shown]
+            ("part", "what", "measured", "predicted", "over hash seeds", "limit", "verdict"),
+            [_cells(one) for one in shown],
         )
         if len(shown) < len(result.measurements):
             print_lines([f"... and {len(result.measurements) - len(shown):,} more in the record"])

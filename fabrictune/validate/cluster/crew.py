@@ -20,7 +20,6 @@ from fabrictune.foundation.time_limits import scaled
 from fabrictune.validate.cluster.nodes.wire import BEAT_S, STILL_THERE, LineReader, WireError, encode
 
 NODE_PROCESS = "fabrictune.validate.cluster.nodes.node_process"
-START_S = 30.0  # from the login to the program's first line
 WAIT_S = 0.5  # so that Ctrl-C is seen
 
 Start = Callable[[str, Sequence[str]], Program]  # a program on a node by its name; raises AskError
@@ -38,8 +37,10 @@ class Answer:
 class Crew:
     """The nodes that take part, by name."""
 
-    def __init__(self, names: Sequence[str], start: Start, collect: Collect, *, python: str, parallel: int) -> None:
-        self.names, self.collect = tuple(names), collect
+    def __init__(
+        self, names: Sequence[str], start: Start, collect: Collect, *, python: str, parallel: int, start_s: float
+    ) -> None:
+        self.names, self.collect, self._start_s = tuple(names), collect, start_s
         self.missing: dict[str, NodeState] = {}
         self._start, self._words, self._parallel = start, module_command(NODE_PROCESS, python=python), parallel
         self._nodes: dict[str, _Node] = {}
@@ -51,13 +52,10 @@ class Crew:
         return tuple(name for name in self.names if name in self._nodes)
 
     def open(self) -> None:
-        """Start the program on each node; who does not answer is missing."""
+        """Start the program on each node; who does not answer within `start_s` after the login is missing."""
         with ThreadPoolExecutor(self._parallel, thread_name_prefix="crew") as pool:
-            for name, opened in zip(self.names, pool.map(self._open, self.names), strict=True):
-                if isinstance(opened, _Node):
-                    self._nodes[name] = opened
-                else:
-                    self.missing[name] = opened
+            states = list(pool.map(self._open, self.names))
+        self.missing = {state.name: state for state in states if state is not None}
         threading.Thread(target=self._beat, daemon=True).start()
 
     def ask(self, orders: Mapping[str, Mapping[str, Any]], *, limit_s: float) -> dict[str, Answer]:
@@ -87,14 +85,16 @@ class Crew:
         with ThreadPoolExecutor(self._parallel) as pool:
             list(pool.map(lambda node: node.close(), nodes))
 
-    def _open(self, name: str) -> "_Node | NodeState":
+    def _open(self, name: str) -> NodeState | None:
+        """Start the program on a node, and return why it is missing; None where it is there."""
         try:
-            node = _Node(name, self._start(name, self._words))
+            node = self._nodes[name] = _Node(name, self._start(name, self._words))
         except AskError as error:
             return NodeState(name=name, state=error.state, detail=error.detail)
-        if node.greeted(time.monotonic() + scaled(START_S)):
-            return node
-        state = node.state(f"the program did not start within {START_S:.0f} s")
+        if node.greeted(time.monotonic() + self._start_s):
+            return None
+        del self._nodes[name]
+        state = node.state(f"the program did not start within {self._start_s:g} s")
         node.close()
         return state
 

@@ -52,9 +52,13 @@ class NicList:
     strangers: Sequence[str] = ()  # nodes that the planned fabric does not have
 
     @property
-    def num_rails(self) -> int:
-        """The rails that every node has."""
-        return min((len(own) for own in self.nics.values()), default=0)
+    def rails(self) -> Sequence[int]:
+        """All rails, in order."""
+        return sorted({nic.rail for own in self.nics.values() for nic in own})
+
+    def on_rail(self, node: str, rail: int) -> Nic | None:
+        """Return a node's NIC on a rail, None where it has none."""
+        return next((nic for nic in self.nics[node] if nic.rail == rail), None)
 
 
 def find_nics(machines: Mapping[str, Mapping[str, Any]], fabric: Fabric | None, patterns: Sequence[str]) -> NicList:

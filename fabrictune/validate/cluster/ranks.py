@@ -46,7 +46,7 @@ class RanksOutcome:
 def plan_ranks(site: Site) -> RankPlan | str:
     """Return the ranks that the nodes can run, or why there are none."""
     settings = site.settings
-    nodes = [node for node in site.nics.nics if node in site.crew.present]
+    nodes = [node for node, own in site.nics.nics.items() if own and node in site.crew.present]
     machines = {node: site.machines[node] for node in nodes}
     lacking = [node for node, machine in machines.items() if not machine["torch"]]
     if lacking:

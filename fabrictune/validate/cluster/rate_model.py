@@ -23,14 +23,14 @@ from fabrictune.topology.routing import data_headers, data_routes
 from fabrictune.validate.cluster.nics import Nic
 
 SEEDS = 64
-LOW, HIGH = 0.05, 0.95  # of the interval that is shown
+LOW, HIGH = 0.05, 0.95  # of what is shown over seeds
 
 Flow = tuple[Nic, Nic]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """A rate as the model has it: its middle, a 90 % interval, and the least of all seeds."""
+    """A rate as the model has it: its median, 5th and 95th percentile over seeds, and the least of all."""
 
     least_bps: float
     low_bps: float

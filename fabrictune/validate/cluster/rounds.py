@@ -21,32 +21,35 @@ class Round:
 
 
 def plan_rounds(nics: NicList, num_rounds: int) -> Iterator[Round]:
-    """Yield all rounds; `num_rounds` of those of pairs, evenly spread, 0 for all."""
-    nodes, rails = list(nics.nics), range(nics.num_rails)
-    count = len(nodes)
+    """Yield all rounds that have flows; `num_rounds` of those of pairs, evenly spread, 0 for all."""
+    count = len(nics.nics)
     for index in range(count):
-        for rail in rails:
-            flows = [_flow(nics, nodes[index], nodes[(index + 1) % count], rail)]
-            yield Round(part="alone", flows=flows)
+        for flow in _flows(nics, [(index, (index + 1) % count)]):
+            yield Round(part="alone", flows=[flow])
     for shift in _spread(count - 1, num_rounds):
-        flows = [
-            _flow(nics, nodes[index], nodes[(index + shift) % count], rail) for index in range(count) for rail in rails
-        ]
-        yield Round(part=f"pairs at distance {shift}", flows=flows)
+        flows = _flows(nics, [(index, (index + shift) % count) for index in range(count)])
+        yield from _round(f"pairs at distance {shift}", flows)
     bit = 1
     while count > 2 and bit < count:
-        flows = [
-            _flow(nics, nodes[index], nodes[index ^ bit], rail)
-            for index in range(count)
-            for rail in rails
-            if index ^ bit < count
-        ]
-        yield Round(part=f"bisection by {bit}", flows=flows)
+        flows = _flows(nics, [(index, index ^ bit) for index in range(count) if index ^ bit < count])
+        yield from _round(f"bisection by {bit}", flows)
         bit *= 2
 
 
-def _flow(nics: NicList, source: str, destination: str, rail: int) -> Flow:
-    return nics.nics[source][rail], nics.nics[destination][rail]
+def _round(part: str, flows: Sequence[Flow]) -> Iterator[Round]:
+    if flows:
+        yield Round(part=part, flows=flows)
+
+
+def _flows(nics: NicList, pairs: Sequence[tuple[int, int]]) -> list[Flow]:
+    """Return the flows between pairs of hosts on every rail that both have."""
+    nodes = list(nics.nics)
+    ends = (
+        (nics.on_rail(nodes[source], rail), nics.on_rail(nodes[destination], rail))
+        for source, destination in pairs
+        for rail in nics.rails
+    )
+    return [(near, far) for near, far in ends if near and far]
 
 
 def _spread(largest: int, number: int) -> Sequence[int]:

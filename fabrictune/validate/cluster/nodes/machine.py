@@ -5,11 +5,9 @@ import os
 import platform
 import shutil
 import subprocess
-from importlib.util import find_spec
+from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-from fabrictune.foundation.records import installed_version
 
 COMMAND_S = 10.0
 MAX_OUTPUT = 2**20
@@ -20,9 +18,9 @@ NET, RDMA = Path("/sys/class/net"), Path("/sys/class/infiniband")
 def describe_node() -> dict[str, Any]:
     """Return the facts of this node as JSON values."""
     return {
-        "fabrictune": installed_version("fabrictune"),
+        "fabrictune": version_of("fabrictune"),
         "python": platform.python_version(),
-        "torch": installed_version("torch") if find_spec("torch") else "",
+        "torch": version_of("torch"),
         "cores": len(os.sched_getaffinity(0)),
         "num_gpus": _num_gpus(),
         "rdma_devices": sorted(path.name for path in RDMA.iterdir()) if RDMA.is_dir() else [],
@@ -30,6 +28,14 @@ def describe_node() -> dict[str, Any]:
         "interfaces": _interfaces(),
         "reached_at": os.environ.get("SSH_CONNECTION", "").split(" ")[2:3],
     }
+
+
+def version_of(package: str) -> str:
+    """Return the installed version of a package, "" where it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _num_gpus() -> int:

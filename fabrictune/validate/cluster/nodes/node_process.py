@@ -21,12 +21,11 @@ from typing import Any, Protocol
 from fabrictune.fleet.collect.questions import COUNTERS, SETTINGS
 from fabrictune.fleet.collect.script import node_script
 from fabrictune.foundation.errors import FabrictuneError
-from fabrictune.foundation.records import installed_version
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.validate.cluster.nodes.children import Children
 from fabrictune.validate.cluster.nodes.flows import FlowSpec, Receiver, send_flow
-from fabrictune.validate.cluster.nodes.machine import describe_node
+from fabrictune.validate.cluster.nodes.machine import describe_node, version_of
 from fabrictune.validate.cluster.nodes.wire import SILENCE_S, LineReader, WireError, encode
 
 PREFIX = "fabrictune-node-"
@@ -105,7 +104,7 @@ def serve(channel: Channel) -> None:
 
     with temporary_folder(PREFIX) as folder:
         state = NodeState(children=Children(str(folder)))
-        answer({"hello": installed_version("fabrictune"), "pid": os.getpid()})
+        answer({"hello": version_of("fabrictune"), "pid": os.getpid()})
         try:
             for order in _orders(channel, reader):
                 if order.get("do") == "end":

@@ -16,6 +16,7 @@ from fabrictune.foundation.findings import Confidence, Finding
 from fabrictune.foundation.units import format_rate
 from fabrictune.rdma_bench.measurement.slow_hosts import check_hosts
 from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfer
+from fabrictune.validate.cluster.blame import blame_nics
 from fabrictune.validate.cluster.rate_model import Expected, Flow, RateModel
 from fabrictune.validate.cluster.results import UNKNOWN, Measurement, StageResult, StageState, Verdict
 from fabrictune.validate.cluster.rounds import Round, plan_rounds
@@ -24,7 +25,7 @@ from fabrictune.validate.cluster.site import Site
 RETRIES = 2
 SKIPPED_FRACTION = 0.3  # of a flow's time, in which TCP starts
 ANSWER_S = 30.0
-TOTAL = "all flows"
+TOTAL, BETWEEN = "all flows", " to "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +39,9 @@ class _Rates:
 
 def run_matrix(site: Site) -> StageResult:
     """Measure all rounds; what is there when it is stopped is kept."""
-    usable = {node: own for node, own in site.nics.nics.items() if node in site.crew.present}
-    if len(usable) < 2 or not site.nics.num_rails:
-        reason = f"{len(usable)} nodes with a NIC that every node has: it takes two"
+    usable = [node for node, own in site.nics.nics.items() if own and node in site.crew.present]
+    if len(usable) < 2:
+        reason = f"{len(usable)} nodes with NICs: it takes two"
         return StageResult(name="matrix", state=StageState.INCOMPLETE, reason=reason)
     matrix = _Matrix(site)
     rounds = list(plan_rounds(site.nics, site.settings.num_rounds))
@@ -99,7 +100,7 @@ class _Matrix:
                 break
             rates = _best(rates, self._run(flows))
         for flow, own, rate_bps, error in zip(flows, expected.flows, rates.rate_bps, rates.errors, strict=True):
-            subject = f"{flow[0].label} to {flow[1].label}"
+            subject = f"{flow[0].label}{BETWEEN}{flow[1].label}"
             self._measured.append(_measurement(planned.part, subject, rate_bps, own, limit_bps, error))
             self._transfers.append(
                 MeasuredTransfer(
@@ -187,10 +188,8 @@ class _Matrix:
         )
         return join_reports(
             run_check(FLOW_FAILED.id, f"{len(flows):,} flows", failed, expected="each is measured"),
-            run_check(FLOW_LOW.id, f"{len(flows):,} flows", _low(flows, FLOW_LOW), expected="none below its limit"),
-            run_check(
-                ROUND_LOW.id, f"{len(totals):,} rounds", _low(totals, ROUND_LOW), expected="none below its limit"
-            ),
+            run_check(FLOW_LOW.id, f"{len(flows):,} flows", _low_flows(flows), expected="none below its limit"),
+            run_check(ROUND_LOW.id, f"{len(totals):,} rounds", _low_rounds(totals), expected="none below its limit"),
             check_hosts(self._transfers, is_latency=False, rules=self._site.rules),
         )
 
@@ -224,14 +223,26 @@ def _measurement(
     )
 
 
-def _low(measured: Sequence[Measurement], rule: Rule) -> Iterator[Finding]:
-    for one in measured:
-        if one.verdict == Verdict.BAD:
-            yield rule.finding(
-                entity=one.subject if one.subject != TOTAL else one.part,
-                actual=f"{format_rate(one.measured)} ({one.part}), the best of {RETRIES + 1} trials",
-                expected=f"at least {format_rate(one.limit)}; predicted {format_rate(one.predicted)}, "
-                f"90 % {format_rate(one.predicted_low)} to {format_rate(one.predicted_high)}",
-                confidence=Confidence.MEASURED,
-                evidence=("table cluster_measurements",),
-            )
+def _low_flows(flows: Sequence[Measurement]) -> Iterator[Finding]:
+    """Yield a finding for each NIC that low flows share, and for each low flow beside."""
+    ends = [(one.subject.split(BETWEEN)[0], one.subject.split(BETWEEN)[1]) for one in flows]
+    for blame in blame_nics(ends, [one.verdict == Verdict.BAD for one in flows]):
+        low = [flows[number] for number in blame.flows]
+        worst = min(low, key=lambda one: one.measured / one.limit)
+        many = f"{len(low)} of {blame.num_flows_of_nic} flows; the worst: {worst.subject}, " if blame.nic else ""
+        yield _finding(FLOW_LOW, blame.nic or worst.subject, worst, many)
+
+
+def _low_rounds(totals: Sequence[Measurement]) -> Iterator[Finding]:
+    yield from (_finding(ROUND_LOW, one.part, one) for one in totals if one.verdict == Verdict.BAD)
+
+
+def _finding(rule: Rule, entity: str, one: Measurement, many: str = "") -> Finding:
+    return rule.finding(
+        entity=entity,
+        actual=f"{many}{format_rate(one.measured)} ({one.part}), the best of {RETRIES + 1} trials",
+        expected=f"at least {format_rate(one.limit)}; predicted {format_rate(one.predicted)}, "
+        f"over hash seeds {format_rate(one.predicted_low)} to {format_rate(one.predicted_high)}",
+        confidence=Confidence.MEASURED,
+        evidence=("table cluster_measurements",),
+    )

@@ -1,8 +1,9 @@
 """Stages of ranks: collectives with every result checked, and a short training that has to learn.
 
 A collective's time is predicted as that of its ring on this fabric: the slowest flow of the ring, when all send at
-once, carries the bytes of each rank, and the smallest size measured is what a call costs. What gloo copies and adds on
-the processors is left out, and covered by the limit (`slowdown` of cluster.collective-slow).
+once, carries the bytes of each rank, and the smallest size measured is what a call costs. Sizes whose messages take
+less than a call have no limit. What gloo copies and adds on the processors is left out, and covered by the limit
+(`slowdown` of cluster.collective-slow). What is slow is measured again, and the better counts.
 """
 
 import math
@@ -40,11 +41,17 @@ def run_collectives(site: Site) -> StageResult:
         "num_warmups": NUM_WARMUPS,
         "num_iterations": NUM_ITERATIONS,
     }
-    outcome = run_ranks(site, plan, "collectives", {"spec": spec, "backend": plan.backend})
+    settings = {"spec": spec, "backend": plan.backend}
+    outcome = run_ranks(site, plan, "collectives", settings)
     failed = _failures("collectives", plan, outcome)
     if outcome.result is None:
         return _incomplete("collectives", outcome, failed)
-    measured = list(_collectives(site, plan, outcome.result["rows"]))
+    rows = outcome.result["rows"]
+    measured = list(_collectives(site, plan, rows))
+    if any(one.verdict == Verdict.BAD for one in measured):
+        again = run_ranks(site, plan, "collectives", settings)
+        rows = _faster(rows, again.result["rows"]) if again.result else rows
+        measured = list(_collectives(site, plan, rows))
     slow = run_check(
         COLLECTIVE_SLOW.id, f"{len(measured):,} collectives", _slow(measured), expected="none above its limit"
     )
@@ -84,12 +91,12 @@ def _collectives(site: Site, plan: RankPlan, rows: Sequence[Mapping[str, Any]]) 
     factor = site.rules.threshold(COLLECTIVE_SLOW, "slowdown")
     call_s: dict[tuple[str, bool], float] = {}
     for row in rows:
-        name, size_bytes, time_s = row["operation"], int(row["size_bytes"]), row["mean_ns"] / NS_PER_S
+        name, size_bytes, time_s = row["operation"], int(row["size_bytes"]), row["median_ns"] / NS_PER_S
         base_s = call_s.setdefault((name, bool(row["is_in_place"])), time_s)
         sent_bits = BITS * SENT[name] * size_bytes * (plan.num_ranks - 1) / plan.num_ranks
         place = "in place, " if row["is_in_place"] else ""
         subject = f"{name}, {place}{format_bytes(size_bytes)}"
-        is_known = math.isfinite(ring.median_bps) and base_s is not time_s
+        is_known = math.isfinite(ring.median_bps) and sent_bits / ring.median_bps > base_s
         predicted_s, least_s, most_s = (
             base_s + sent_bits / rate for rate in (ring.median_bps, ring.high_bps, ring.low_bps)
         )
@@ -104,8 +111,13 @@ def _collectives(site: Site, plan: RankPlan, rows: Sequence[Mapping[str, Any]]) 
             predicted_high=most_s if is_known else UNKNOWN,
             limit=limit_s if is_known else UNKNOWN,
             verdict=Verdict.NO_LIMIT if not is_known else Verdict.GOOD if time_s <= limit_s else Verdict.BAD,
-            detail="" if is_known else "what a call costs, which the larger sizes are predicted with",
+            detail="" if is_known else "its messages take less time than a call: no question of the fabric",
         )
+
+
+def _faster(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the faster row of each case."""
+    return [min(pair, key=lambda row: float(row["median_ns"])) for pair in zip(first, second, strict=True)]
 
 
 def _ring(site: Site, plan: RankPlan) -> Expected:

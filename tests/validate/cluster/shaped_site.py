@@ -1,0 +1,95 @@
+"""A small site for real: hosts with OpenSSH servers of their own, every host's port shaped, and its planned fabric."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.fleet.ssh_cluster import SshCluster, SshNode, ssh_cluster
+from tests.patience import patience
+
+RATE_MBPS = 50
+COLUMNS = "Side A Device,Side A Role,Side A Name,Side B Device,Side B Role,Side B Name,Speed,Rail"
+QUICK = ("--flow-time", "0.4", "--max-bytes", "512 KiB", "--stage-timeout", str(patience(60)))
+
+
+class ShapedSite:
+    """The site up and running."""
+
+    def __init__(self, cluster: SshCluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self.out, self.plan = folder / "validation", folder / "planned.csv"
+
+    def words(self, *words: str) -> list[str]:
+        """Return the words of a validation."""
+        fixed = ("--fabric", str(self.plan), "--python", sys.executable, "--out", str(self.out))
+        return ["validate", "cluster", str(self.cluster.inventory), *fixed, *QUICK, *words]
+
+    def validate(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Run a validation to its end."""
+        return self.cluster.run(*self.words(*words))
+
+    def result(self, stage: str) -> Mapping[str, Any]:
+        """Return what a stage's file has."""
+        tree: Mapping[str, Any] = json.loads((self.out / "stages" / f"{stage}.json").read_text())
+        return tree
+
+    def interrupt_after(self, stage: str, *words: str) -> "subprocess.CompletedProcess[bytes]":
+        """Run a validation, and press Ctrl-C when this stage's file is there."""
+        place = self.out / "stages" / f"{stage}.json"
+        place.unlink(missing_ok=True)
+        with self.cluster.start(*self.words(*words)) as process:
+            ends_s = time.monotonic() + patience(60)
+            while not place.exists() and process.poll() is None:
+                assert time.monotonic() < ends_s, f"{stage} does not end"
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=patience(60))
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def leftovers(self) -> list[str]:
+        """Return the programs of ours that run in a host, once those that are ending have had time to."""
+        ends_s = time.monotonic() + patience(20)
+        while (found := list(self._programs())) and time.monotonic() < ends_s:
+            pass
+        return found
+
+    def _programs(self) -> Iterator[str]:
+        for number in range(len(self.cluster.nodes)):
+            words = ("ip", "netns", "pids", f"{self.cluster.hub}-{number}")
+            listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            for pid in listed.split():
+                try:
+                    command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                except OSError:
+                    continue
+                if "cluster.nodes" in command:
+                    yield command
+
+
+@contextmanager
+def shaped_site(
+    folder: Path, nodes: Sequence[SshNode], rates_mbps: Mapping[str, int] | None = None
+) -> Iterator[ShapedSite]:
+    """Give a site whose hosts send at RATE_MBPS, or at rates of their own."""
+    with ssh_cluster(folder, nodes) as cluster:
+        for number, node in enumerate(nodes):
+            rate = f"{(rates_mbps or {}).get(node.name, RATE_MBPS)}mbit"
+            shape = ("tbf", "rate", rate, "burst", "64kb", "latency", "50ms")
+            namespace = f"{cluster.hub}-{number}"
+            words = ("tc", "-n", namespace, "qdisc", "add", "dev", "eth0", "root", *shape)
+            subprocess.run(words, check=True, capture_output=True, timeout=patience(30))
+        site = ShapedSite(cluster, folder)
+        cables = (f"{node.name},server,eth0,leaf1,leaf,Ethernet{n},{RATE_MBPS} Mbps,0" for n, node in enumerate(nodes))
+        site.plan.write_text("\n".join((COLUMNS, *cables)) + "\n")
+        yield site
+
+
+def node_folders() -> set[str]:
+    """Return the temporary folders of nodes' programs on this machine, which all hosts of a site share."""
+    return {entry.name for entry in os.scandir("/tmp") if entry.name.startswith("fabrictune-node-")}

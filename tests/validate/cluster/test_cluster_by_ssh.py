@@ -1,0 +1,101 @@
+"""`validate cluster` on hosts with OpenSSH servers of their own, and ports shaped to 50 Mbit/s."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.ssh_cluster import Fault, SshNode
+from tests.patience import patience
+from tests.validate.cluster.shaped_site import node_folders, shaped_site
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+NAMES = ("gpu1", "gpu2", "gpu3")
+FLOWS = ("--only", "doctor", "--only", "matrix")
+
+
+def test_a_good_site_passes_every_stage_and_is_not_measured_again(tmp_path: Path) -> None:
+    """50 Mbit/s less 90 of 1,538 bytes are 47 Mbit/s; cabling and timers lack what they need, and say so."""
+    folders = node_folders()
+    with shaped_site(tmp_path, [SshNode(name=name) for name in NAMES[:2]]) as site:
+        ran = site.validate()
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        states = {stage: site.result(stage)["state"] for stage in ("audit", "matrix", "collectives", "training")}
+        assert set(states.values()) == {"done"}
+        assert "cabling: skipped: no node hears a neighbour by LLDP" in ran.stdout
+        assert "timers: skipped: nodes without RDMA devices" in ran.stdout
+        assert "7 done, 2 skipped" in ran.stdout
+        flow = next(row for row in site.result("matrix")["measurements"] if row["subject"] == "gpu1:eth0 to gpu2:eth0")
+        assert flow["predicted"] == pytest.approx(50e6 * (1500 - 52) / (1500 + 38))
+        assert flow["limit"] <= flow["measured"] <= 1.2 * 50e6
+        assert (site.out / "page.html").stat().st_size > 10_000
+        assert not site.leftovers()
+        assert node_folders() <= folders
+
+        again = site.validate()
+        assert again.returncode == 0
+        assert "matrix: done" not in again.stdout.split("\n\n")[0], "it is not run again"
+        assert "doctor: done" in again.stdout
+
+        other = site.validate("--rounds", "1")
+        assert other.returncode == 2
+        assert "a validation with other settings" in other.stderr
+
+
+def test_a_slow_port_and_a_host_that_is_not_there_are_named(tmp_path: Path) -> None:
+    """gpu3 sends at 12 Mbit/s where 50 were planned; gpu4 has no server. The others are measured all the same."""
+    nodes = [*(SshNode(name=name) for name in NAMES), SshNode(name="gpu4", fault="refusing")]
+    with shaped_site(tmp_path, nodes, {"gpu3": 12}) as site:
+        ran = site.validate(*FLOWS, "--json")
+    assert ran.returncode == 3
+    answer = json.loads(ran.stdout)
+    (low,) = (one for one in answer["findings"] if one["id"] == "cluster.flow-low")
+    assert low["entity"] == "gpu3:eth0"
+    assert "the worst: gpu3:eth0 to gpu" in low["actual"]
+    assert missing_nodes(ran.stdout) == {"gpu4": "connection refused"}
+    stages = {one["stage"]: (one["state"], one["reason"]) for one in answer["stages"]}
+    assert stages["doctor"] == ("incomplete", "1 of 4 nodes do not take part")
+    assert stages["matrix"] == ("incomplete", "without gpu4")
+
+
+def test_each_bad_host_is_named_with_what_happened(tmp_path: Path) -> None:
+    """The doctor goes on without them, and the exit code says that something is incomplete."""
+    limit_s = round(patience(5))
+    faults: dict[Fault, str] = {
+        "key-changed": "host key changed",
+        "hanging": f"timed out: the program did not start within {limit_s} s",
+        "dying": "ended early",
+        "no-login": "login refused",
+    }
+    nodes = [SshNode(name="good"), *(SshNode(name=fault, fault=fault) for fault in faults)]
+    with shaped_site(tmp_path, nodes) as site:
+        ran = site.validate("--only", "doctor", "--timeout", str(limit_s), "--json")
+        assert not site.leftovers()
+        other = site.validate("--only", "doctor", "--python", "/usr/bin/python-not-there", "--json")
+    assert ran.returncode == other.returncode == 3, ran.stderr
+    missing = missing_nodes(ran.stdout)
+    assert set(missing) == set(faults)
+    for fault, actual in faults.items():
+        assert missing[fault].startswith(actual)
+    assert "python-not-there" in missing_nodes(other.stdout)["good"], "the shell's own words"
+
+
+def test_ctrl_c_in_each_stage_keeps_what_is_there_and_ends_everything_on_the_nodes(tmp_path: Path) -> None:
+    """It is pressed in the audit, the matrix, the collectives and the training; each run goes on from there."""
+    folders = node_folders()
+    with shaped_site(tmp_path, [SshNode(name=name) for name in NAMES[:2]]) as site:
+        for stage in ("doctor", "before", "matrix", "collectives"):
+            ran = site.interrupt_after(stage)
+            assert ran.returncode == 130, ran.stderr
+            assert b"Traceback" not in ran.stderr
+            assert site.result(stage)["state"] == "done"
+            assert (site.out / "record" / "run.json").is_file(), "what there is is in a record"
+            assert not site.leftovers(), stage
+            assert node_folders() <= folders
+
+
+def missing_nodes(output: str) -> dict[str, str]:
+    """Return what the findings say of nodes that do not take part."""
+    findings = json.loads(output)["findings"]
+    return {one["entity"]: one["actual"] for one in findings if one["id"] == "cluster.node-missing"}
