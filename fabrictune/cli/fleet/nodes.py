@@ -110,7 +110,7 @@ def reach_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _with_nodes(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_nodes(*args: Any, **values: Any) -> Any:
-        absent = {"from_files": None, "print_script": False}
+        absent: dict[str, Any] = {"from_files": None, "print_script": False}
         names = NodeOptions.__dataclass_fields__
         nodes = NodeOptions(**{name: values.pop(name) if name in values else absent[name] for name in names})
         return command(*args, nodes=nodes, **values)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fabrictune.validate.cluster.validation import Validation, ValidationPlan
 
 MAX_SHOWN = 12  # measurements of a stage on the terminal
+LIMITS = ("stage_s",)  # settings that may differ where a validation is gone on with
 
 
 @click.command()
@@ -190,7 +191,7 @@ def _plan(
     given = {
         "fabric": str(fabric_file) if fabric_file else "",
         "interfaces": list(interfaces),
-        "settings": asdict(chosen),
+        "settings": {name: value for name, value in asdict(chosen).items() if name not in LIMITS},
     }
     return plan, given
 

@@ -16,7 +16,7 @@ from tests.patience import patience
 
 RATE_MBPS = 50
 COLUMNS = "Side A Device,Side A Role,Side A Name,Side B Device,Side B Role,Side B Name,Speed,Rail"
-QUICK = ("--flow-time", "0.4", "--max-bytes", "512 KiB", "--stage-timeout", str(patience(60)))
+QUICK = ("--flow-time", "0.4", "--max-bytes", "512 KiB")
 
 
 class ShapedSite:
@@ -28,8 +28,9 @@ class ShapedSite:
 
     def words(self, *words: str) -> list[str]:
         """Return the words of a validation."""
+        limits = ("--stage-timeout", str(patience(60)), "--connect-timeout", str(patience(5)))
         fixed = ("--fabric", str(self.plan), "--python", sys.executable, "--out", str(self.out))
-        return ["validate", "cluster", str(self.cluster.inventory), *fixed, *QUICK, *words]
+        return ["validate", "cluster", str(self.cluster.inventory), *fixed, *QUICK, *limits, *words]
 
     def validate(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a validation to its end."""
