@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from fabrictune.foundation.records import Columns
+from fabrictune.foundation.wording import milliseconds
 from fabrictune.reports.blocks import Cell, Section, Table, left_out, missing, number, words
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
 PROCESSES = select("hang_processes", "rank", "host", "pid", "gpu", "is_blamed", "waits", "signs")
+ENDS = ("low", "expected", "high")
+HEALTHY = select(
+    "hang_healthy",
+    *("subject", "basis", "assumption", "missing"),
+    *(f"{name}_{end}_ns" for name in ("request", "gain", "step") for end in ENDS),
+)
 WAITS = select("hang_waits", "waiter", "blocker", "group", "number", "source")
 PORTS = select("hang_ports", "link", "num_hung", "num_others", "counters")
 MAX_ROWS = 64
@@ -18,13 +25,46 @@ def hangs_section(runs: Sequence[Run]) -> Section | None:
     """Return the tables of each diagnosed job, or None."""
     blocks: list[Table] = []
     for run in runs:
-        for selection, table in ((PROCESSES, _processes), (WAITS, _waits), (PORTS, _ports)):
+        for selection, table in ((HEALTHY, _healthy), (PROCESSES, _processes), (WAITS, _waits), (PORTS, _ports)):
             if (rows := run.rows(selection)) is not None:
                 blocks.append(table(run.label, rows))
     if not blocks:
         return None
     lead = "Who keeps a job from going on, from what each process issued and completed; blamed processes first."
     return Section(anchor="hangs", title="Hangs", lead=lead, blocks=tuple(blocks))
+
+
+def _healthy(label: str, healthy: Columns) -> Table:
+    """Return what a step gains once each named process or port is healthy, and on what that rests."""
+    rows = tuple(
+        (
+            words(str(healthy["subject"][row])),
+            *(_interval_of(healthy, name, row) for name in ("gain", "request", "step")),
+            *(words(str(healthy[name][row])) for name in ("basis", "assumption", "missing")),
+        )
+        for row in range(len(healthy["subject"]))
+    )
+    return Table(
+        caption=f"{label}: once it is healthy",
+        headings=(
+            "Process or port",
+            "Step shorter by",
+            "Request",
+            "Whole step",
+            "By",
+            "Assumed",
+            "Not in the evidence",
+        ),
+        rows=rows,
+    )
+
+
+def _interval_of(columns: Columns, name: str, row: int) -> Cell:
+    """Return milliseconds with the ends of nine cases of ten."""
+    low, expected, high = (float(columns[f"{name}_{end}_ns"][row]) / 1e6 for end in ENDS)
+    if expected < 0:
+        return missing()
+    return number(expected, f"{milliseconds(expected)} ms ({milliseconds(low)} to {milliseconds(high)})")
 
 
 def _processes(label: str, processes: Columns) -> Table:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.options import fail_on_option, hardware_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.framework.rules import site_rules
 
 if TYPE_CHECKING:
+    from fabrictune.hardware.profile import HardwareProfile
     from fabrictune.scenario.observed import DeviceName
     from fabrictune.studies.hang_report import HangReport
 
@@ -40,6 +41,7 @@ HASH_HELP = "Hash function of the switches, such as crc32; without it all paths 
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/diagnosis"), show_default=True
 )
+@hardware_option(default=None)
 @fail_on_option
 @quiet_option
 @json_option
@@ -50,6 +52,7 @@ def diagnose(
     counters: tuple[Path, Path] | None,
     devices: tuple[str, ...],
     out: Path,
+    hardware: "HardwareProfile | None",
     fail_on: str,
     quiet: bool,
     as_json: bool,
@@ -66,6 +69,9 @@ def diagnose(
     With a fabric, and an NCCL log with the subsystems INIT and NET, the port behind a request that does not complete
     is named; counters tell apart what paths alone do not.
 
+    What a step gains once the process or port is healthy follows from requests like the one that hangs or is slow, or
+    from a hardware profile; what the evidence lacks for that is said.
+
     \b
     Example:
       fabrictune diagnose dumps/
@@ -75,6 +81,7 @@ def diagnose(
     from fabrictune.observability.hangs.analysis import diagnose as find_diagnosis
     from fabrictune.observability.hangs.job import join_evidence
     from fabrictune.observability.hangs.reading import Found, read_evidence
+    from fabrictune.studies.counterfactual import find_counterfactual
     from fabrictune.studies.hang_report import HangReport, make_hang_record, outcome
     from fabrictune.studies.own_jobs import find_own_job, read_own_job
 
@@ -84,7 +91,9 @@ def diagnose(
     foreign = [path for path in paths if find_own_job(path) is None]
     found = read_evidence(foreign) if foreign else Found(evidence=(), log=None, num_files=0, notes=())
     job = join_evidence((*map(read_own_job, own), *found.evidence))
-    report = HangReport(job=job, diagnosis=find_diagnosis(job), notes=found.notes, why_no_port="no --fabric")
+    diagnosis = find_diagnosis(job)
+    healthy = find_counterfactual(diagnosis, job, hardware) if diagnosis else None
+    report = HangReport(job=job, diagnosis=diagnosis, notes=found.notes, why_no_port="no --fabric", healthy=healthy)
     if fabric_file is not None:
         report = _with_ports(report, found.log, fabric_file, hash_name, counters, names)
     sources = [str(path) for path in paths]

@@ -1,7 +1,7 @@
 """The study of a job that stands still: evidence, diagnosis, ports, and the record of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
@@ -13,9 +13,11 @@ from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.wording import count, some
 from fabrictune.observability.hangs.blame import describe_processes
 from fabrictune.observability.hangs.diagnosis import Certainty, Diagnosis
+from fabrictune.observability.hangs.evidence import UNKNOWN
 from fabrictune.observability.hangs.job import Job
 from fabrictune.observability.hangs.queue_pairs import HungQueuePairs, sample
 from fabrictune.observability.hangs.waits import find_group_waits
+from fabrictune.studies.counterfactual import Counterfactual, Interval
 from fabrictune.studies.hung_ports import HungPorts, describe_ports
 
 KIND = "diagnose"
@@ -23,6 +25,7 @@ SEED = 0  # nothing here is drawn at random
 MAX_SHOWN_PORTS = 16
 MAX_SHOWN_PAIRS = 4
 MAX_STORED = 2**63 - 1  # a damaged file may have more
+ENDS = ("low", "expected", "high")  # of an interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,7 @@ class HangReport:
     pairs: HungQueuePairs | None = None  # None without a log of NCCL, or a group that it has
     ports: HungPorts | None = None
     why_no_port: str = ""
+    healthy: Counterfactual | None = None  # None where nothing hangs or is slow
     notes: tuple[str, ...] = ()
 
 
@@ -43,6 +47,7 @@ def make_hang_record(report: HangReport, *, sources: Sequence[str], started: flo
     run: dict[str, Any] = describe_run(seed=SEED, started=started, configuration={"sources": list(sources)})
     ports = report.ports.ports[:MAX_SHOWN_PORTS] if report.ports else ()
     tables = {
+        "hang_healthy": to_columns("hang_healthy", _healthy_rows(report)),
         "hang_processes": to_columns("hang_processes", list(_process_rows(report))),
         "hang_waits": to_columns("hang_waits", _wait_rows(report)),
         "hang_ports": to_columns(
@@ -83,7 +88,7 @@ def outcome(report: HangReport) -> dict[str, Any]:
         "num_processes": len(job.processes),
         "num_groups": len(job.groups),
         "sources": [{"source": source, "num_files": number} for source, number in job.sources.items()],
-        "hangs": diagnosis is not None,
+        "hangs": diagnosis is not None and diagnosis.cause.stands_still,
     }
     if diagnosis is None:
         return found
@@ -99,6 +104,7 @@ def outcome(report: HangReport) -> dict[str, Any]:
         "num_waiting": diagnosis.num_waiting,
         "alternatives": list(diagnosis.alternatives),
         "ports": [port.link for port in report.ports.ports[:MAX_SHOWN_PORTS]] if report.ports else [],
+        "healthy": asdict(report.healthy) if report.healthy else None,
     }
 
 
@@ -116,7 +122,7 @@ def check_hang(report: HangReport) -> CheckReport:
         run_check(
             HELD_UP.id,
             subject,
-            [_held_up(report.diagnosis, job)] if report.diagnosis else [],
+            [_held_up(report.diagnosis, report)] if report.diagnosis else [],
             expected="no process that others wait for",
             actual="nothing stands still in this evidence",
         ),
@@ -125,8 +131,8 @@ def check_hang(report: HangReport) -> CheckReport:
     )
 
 
-def _held_up(diagnosis: Diagnosis, job: Job) -> Finding:
-    held = ""
+def _held_up(diagnosis: Diagnosis, report: HangReport) -> Finding:
+    job, held = report.job, ""
     if diagnosis.group is not None:
         request = f": {diagnosis.request}" if diagnosis.request else ""
         held = f"; number {diagnosis.number} of {job.groups[diagnosis.group]}{request}"
@@ -143,7 +149,7 @@ def _held_up(diagnosis: Diagnosis, job: Job) -> Finding:
         actual=f"{diagnosis.cause.value} ({diagnosis.certainty.value}){held}{waiting}",
         confidence=Confidence.MEASURED,
         severity=Severity.WARNING if diagnosis.certainty is Certainty.POSSIBLE else Severity.ERROR,
-        evidence=(*diagnosis.evidence, *edges, *others),
+        evidence=(*_healthy(report), *diagnosis.evidence, *edges, *others),
     )
 
 
@@ -161,9 +167,49 @@ def _port_check(report: HangReport) -> CheckReport:
         + ("" if ports.is_by_counters else "; no counter tells these ports apart" if others else ""),
         confidence=Confidence.MEASURED if ports.is_by_counters else Confidence.PREDICTED,
         severity=Severity.ERROR if is_sure else Severity.WARNING,
-        evidence=(*lines, *sample(pairs.hung, MAX_SHOWN_PAIRS), *([f"or: {some(others)}"] if others else [])),
+        evidence=(
+            *_healthy(report),
+            *lines,
+            *sample(pairs.hung, MAX_SHOWN_PAIRS),
+            *([f"or: {some(others)}"] if others else []),
+        ),
     )
     return run_check(HUNG_PORT.id, count(ports.num_hung, "hung queue pair"), [finding])
+
+
+def _healthy(report: HangReport) -> tuple[str, ...]:
+    return (str(report.healthy),) if report.healthy else ()
+
+
+def _healthy_subjects(report: HangReport) -> Sequence[str]:
+    """Return what would be healthy: the processes that are named, and the port."""
+    if report.diagnosis is None:
+        return ()
+    ports = [describe_ports(report.ports)] if report.ports and report.ports.ports else []
+    return (describe_processes(report.diagnosis, report.job), *ports)
+
+
+def _healthy_rows(report: HangReport) -> list[dict[str, Any]]:
+    healthy = report.healthy
+    if healthy is None:
+        return []
+    request_ns, gain_ns, step_ns = (_in_ns(interval) for interval in (healthy.request, healthy.gain, healthy.step))
+    values = {
+        **{f"request_{end}_ns": value for end, value in zip(ENDS, request_ns, strict=True)},
+        **{f"gain_{end}_ns": value for end, value in zip(ENDS, gain_ns, strict=True)},
+        **{f"step_{end}_ns": value for end, value in zip(ENDS, step_ns, strict=True)},
+        "basis": healthy.basis,
+        "assumption": healthy.assumption,
+        "missing": "; ".join(healthy.missing),
+    }
+    return [{"subject": subject, **values} for subject in _healthy_subjects(report)]
+
+
+def _in_ns(interval: Interval | None) -> tuple[int, int, int]:
+    if interval is None:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    low, expected, high = (min(round(1e6 * value), MAX_STORED) for value in astuple(interval))
+    return low, expected, high
 
 
 def _process_rows(report: HangReport) -> Sequence[dict[str, Any]]:

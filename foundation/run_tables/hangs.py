@@ -1,8 +1,15 @@
 """Tables of a job that stands still."""
 
-from fabrictune.foundation.run_tables.schema import TableSchema, flag_column, integer_column, text_column
+from fabrictune.foundation.run_tables.schema import Column, TableSchema, flag_column, integer_column, text_column
 
 _KINDS = ("diagnose",)
+_ENDS = {"low": "the low end", "expected": "expected", "high": "the high end"}  # of nine cases of ten
+
+
+def _interval(name: str, meaning: str) -> tuple[Column, ...]:
+    """Return three columns of an interval, -1 where it is not known."""
+    return tuple(integer_column(f"{name}_{end}_ns", f"{meaning}: {text}") for end, text in _ENDS.items())
+
 
 TABLES = (
     TableSchema(
@@ -17,6 +24,20 @@ TABLES = (
             flag_column("is_blamed", "whether the others wait for it in the end"),
             flag_column("waits", "whether it waits for others, by any source"),
             text_column("signs", "what sources say of it: gone, stopped, an error, where its stack stands"),
+        ),
+    ),
+    TableSchema(
+        name="hang_healthy",
+        row="a process or port that is named, and what a step gains once it is healthy",
+        kinds=_KINDS,
+        columns=(
+            text_column("subject", "the process or the port"),
+            *_interval("request", "how long the request takes while all is well"),
+            *_interval("gain", "by how much the step is shorter then"),
+            *_interval("step", "how long a step takes while all is well"),
+            text_column("basis", "where the request's time is from"),
+            text_column("assumption", "on what the gain rests"),
+            text_column("missing", "what the evidence does not say"),
         ),
     ),
     TableSchema(

@@ -5,13 +5,15 @@ gives it.
 """
 
 from fabrictune.observability.hangs.circles import diagnose_circle
+from fabrictune.observability.hangs.completions import diagnose_earliest, diagnose_lacking
 from fabrictune.observability.hangs.diagnosis import Diagnosis
 from fabrictune.observability.hangs.graph import make_graph
-from fabrictune.observability.hangs.incomplete import diagnose_completions, diagnose_incomplete, diagnose_partial
+from fabrictune.observability.hangs.incomplete import diagnose_incomplete, diagnose_partial
 from fabrictune.observability.hangs.job import Job
 from fabrictune.observability.hangs.known import diagnose_known, diagnose_signs
 from fabrictune.observability.hangs.mismatches import diagnose_mismatch
 from fabrictune.observability.hangs.missing import diagnose_missing
+from fabrictune.observability.hangs.slow import diagnose_slow
 
 
 def diagnose(job: Job) -> Diagnosis | None:
@@ -25,5 +27,7 @@ def diagnose(job: Job) -> Diagnosis | None:
         or diagnose_incomplete(graph)
         or diagnose_circle(graph)
         or diagnose_signs(job)
-        or diagnose_completions(job)
+        or diagnose_lacking(job)
+        or diagnose_slow(job)
+        or diagnose_earliest(job)
     )

@@ -21,6 +21,13 @@ class Cause(StrEnum):
     EARLIEST = "completed its last request before all others"
     SKIPPED = "has issued its requests in another order than the members of its groups"
     DEADLOCK = "waits in a circle"
+    SLOW = "takes longer for its requests than other groups like it"
+    LATE = "comes last to the requests of its group, again and again"
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the job does not go on, rather than slowly."""
+        return self not in (Cause.SLOW, Cause.LATE)
 
 
 class Certainty(StrEnum):

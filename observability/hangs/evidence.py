@@ -12,6 +12,7 @@ from enum import StrEnum
 
 UNKNOWN = -1
 MAX_REQUESTS = 64  # of one process and group that are kept
+MAX_TIMINGS = 16  # of one process and group that are kept, the newest
 
 
 class SignKind(StrEnum):
@@ -53,6 +54,7 @@ class Request:
     kind: str = ""  # all_reduce
     size: int = UNKNOWN  # in the source's unit
     tag: str = ""  # what it is for, or the line that issued it
+    num_bytes: int = UNKNOWN  # nccl-tests' size
 
     def __str__(self) -> str:
         """The request for people."""
@@ -102,6 +104,18 @@ class Sign:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How long a request took, or has been open so far."""
+
+    who: Who
+    group: str
+    number: int
+    request: Request
+    elapsed_us: float
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What one source says of a job."""
 
@@ -109,6 +123,8 @@ class Evidence:
     groups: tuple[Group, ...] = ()
     progress: tuple[Progress, ...] = ()
     signs: tuple[Sign, ...] = ()
+    timings: tuple[Timing, ...] = ()
+    steps_us: tuple[float, ...] = ()  # how long steps took while all was well
     knows_waits: bool = False  # a process without `waits_for` waits for nothing
     tells_all: bool = True  # a member of a group without progress is silent; else it was perhaps not asked
     num_files: int = 1

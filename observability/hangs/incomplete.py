@@ -43,46 +43,10 @@ def diagnose_incomplete(graph: WaitGraph) -> Diagnosis | None:
         ]
         has_started = [process for process, row in rows.items() if row.started is not None and row.started >= number]
         if not_started and has_started and len(behind) == len(rows):
-            return _of_request(Cause.NOT_STARTED, Certainty.LIKELY, not_started, wait, graph.job)
+            return blame_request(Cause.NOT_STARTED, Certainty.LIKELY, not_started, wait, graph.job)
         if behind:
             return _of_behind(behind, wait, graph.job)
     return None
-
-
-def diagnose_completions(job: Job) -> Diagnosis | None:
-    """Return the diagnosis from completions alone: who lacks one that others have, or completed its last one first."""
-    for table in job.tables:
-        done = {process: row.completed for process, row in table.rows.items() if row.completed is not None}
-        if any(row.issued is not None for row in table.rows.values()) or len(done) < 2:
-            continue
-        most = max(done.values())
-        behind = [process for process, number in done.items() if number < most]
-        if behind:
-            wait = GroupWait(process=behind[0], table=table, number=most, blockers=(), is_silent=False)
-            return _of_request(Cause.TRANSPORT, Certainty.POSSIBLE, behind, wait, job)
-    if any(row.issued is not None for table in job.tables for row in table.rows.values()):
-        return None  # a source that knows what is open says that nothing is
-    return _of_earliest(job)
-
-
-def _of_earliest(job: Job) -> Diagnosis | None:
-    """Return the diagnosis of those that completed their last request before all others."""
-    latest: dict[int, tuple[int, str]] = {}
-    for table in job.tables:
-        for process, row in table.rows.items():
-            if row.time_us is not None:
-                latest[process] = max(latest.get(process, (row.time_us, row.where)), (row.time_us, row.where))
-    if len(latest) < 2 or len({time for time, _ in latest.values()}) < 2:
-        return None
-    first = min(time for time, _ in latest.values())
-    guilty = [process for process, (time, _) in latest.items() if time == first]
-    return Diagnosis(
-        cause=Cause.EARLIEST,
-        certainty=Certainty.POSSIBLE,
-        processes=tuple(guilty[:MAX_PROCESSES]),
-        evidence=tuple(latest[process][1] for process in guilty[:8]),
-        alternatives=("completions alone do not say who waits; clocks of hosts may differ",),
-    )
 
 
 def _issued_by_all(graph: WaitGraph) -> Iterator[GroupWait]:
@@ -116,10 +80,11 @@ def _of_behind(behind: Sequence[int], wait: GroupWait, job: Job) -> Diagnosis:
     is_part = len(behind) < len(wait.table.rows)
     failed = [process for process in behind if job.has(process, SignKind.FAILED)]
     certainty = Certainty.CERTAIN if failed else Certainty.LIKELY if is_part else Certainty.POSSIBLE
-    return _of_request(Cause.TRANSPORT, certainty, failed or behind, wait, job)
+    return blame_request(Cause.TRANSPORT, certainty, failed or behind, wait, job)
 
 
-def _of_request(cause: Cause, certainty: Certainty, guilty: Sequence[int], wait: GroupWait, job: Job) -> Diagnosis:
+def blame_request(cause: Cause, certainty: Certainty, guilty: Sequence[int], wait: GroupWait, job: Job) -> Diagnosis:
+    """Return the diagnosis of members that keep a request from being complete everywhere."""
     rows = wait.table.rows
     done = [process for process, row in rows.items() if _has(row, wait.number)]
     return Diagnosis(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabrictune.foundation.wording import some
-from fabrictune.observability.hangs.evidence import UNKNOWN, Evidence, Group, Progress, Sign, SignKind, Who
+from fabrictune.observability.hangs.evidence import UNKNOWN, Evidence, Group, Progress, Sign, SignKind, Timing, Who
 from fabrictune.observability.hangs.processes import Processes
 
 _NO_ANSWER = (SignKind.GONE, SignKind.STOPPED, SignKind.SILENT)
@@ -40,6 +40,16 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupTiming:
+    """How long a request of a group took on a process, by a source; UNKNOWN for the process of all members together."""
+
+    source: str
+    group: int
+    process: int
+    timing: Timing
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """What all sources say of one job."""
 
@@ -47,6 +57,8 @@ class Job:
     groups: tuple[JobGroup, ...]
     tables: tuple[Table, ...]
     signs: Mapping[int, tuple[Sign, ...]]  # by process
+    timings: tuple[GroupTiming, ...]
+    steps_us: tuple[float, ...]
     sources: Mapping[str, int]  # number of files
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
@@ -69,6 +81,7 @@ def join_evidence(evidence: Iterable[Evidence]) -> Job:
     processes = Processes(sources)
     groups = _Groups()
     tables: list[Table] = []
+    timings: list[GroupTiming] = []
     signs: defaultdict[int, list[Sign]] = defaultdict(list)
     num_nameless = 0
     for source in sources:
@@ -85,6 +98,11 @@ def join_evidence(evidence: Iterable[Evidence]) -> Job:
                   tells_all=source.tells_all)
             for group, found in rows.items()
         ]  # fmt: skip
+        timings += [
+            GroupTiming(source=source.source, group=number_of[one.group], process=processes.find(one.who), timing=one)
+            for one in source.timings
+            if one.group in number_of
+        ]
         for sign in source.signs:
             process = processes.find(sign.who)
             if process == UNKNOWN:
@@ -103,6 +121,8 @@ def join_evidence(evidence: Iterable[Evidence]) -> Job:
         groups=groups.joined(),
         tables=tuple(tables),
         signs={process: tuple(found) for process, found in signs.items()},
+        timings=tuple(timings),
+        steps_us=tuple(step for source in sources for step in source.steps_us),
         sources=Counter({source.source: source.num_files for source in sources}),
         disagreements=tuple(processes.disagreements),
         notes=tuple(dict.fromkeys(notes)),
@@ -154,6 +174,8 @@ def _merge(parts: Sequence[Evidence]) -> Evidence:
         groups=tuple(groups.values()),
         progress=tuple(rows.values()),
         signs=tuple(sign for part in parts for sign in part.signs),
+        timings=tuple(timing for part in parts for timing in part.timings),
+        steps_us=tuple(step for part in parts for step in part.steps_us),
         num_files=sum(part.num_files for part in parts),
         notes=tuple(notes),
     )

@@ -2,11 +2,12 @@
 
 A process that has issued request i of a group, and does not have it complete, waits for the members that have not
 issued i. Where a source says what a process waits for, only that counts. A member of whom a source that covers the
-whole group says nothing counts as one that has not issued, unless another member is seen to be behind; one that is
-known to have ended always does.
+whole group says nothing counts as one that has not issued, unless another member is seen to be behind, or another
+source has its requests; one that is known to have ended always does.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from fabrictune.foundation.waits import Wait
@@ -27,7 +28,10 @@ class GroupWait:
 
 def find_group_waits(job: Job) -> tuple[GroupWait, ...]:
     """Return all waits of all processes."""
-    return tuple(wait for table in job.tables for wait in _waits_of(table, job))
+    issuers: defaultdict[int, set[int]] = defaultdict(set)
+    for table in job.tables:
+        issuers[table.group].update(process for process, row in table.rows.items() if row.issued is not None)
+    return tuple(wait for table in job.tables for wait in _waits_of(table, job, issuers[table.group]))
 
 
 def merge_waits(waits: tuple[GroupWait, ...], *, without: frozenset[int] = frozenset()) -> Mapping[int, Wait]:
@@ -50,7 +54,8 @@ def _merged(process: int, waits: list[GroupWait]) -> Wait:
     )
 
 
-def _waits_of(table: Table, job: Job) -> Iterator[GroupWait]:
+def _waits_of(table: Table, job: Job, issuers: Set[int]) -> Iterator[GroupWait]:
+    """Yield the waits of a table; `issuers` are members of its group whose requests any source has."""
     issued = {process: row.issued for process, row in table.rows.items() if row.issued is not None}
     if not issued:
         return
@@ -58,7 +63,8 @@ def _waits_of(table: Table, job: Job) -> Iterator[GroupWait]:
     group = job.groups[table.group]
     unseen = tuple(process for process in group.members.values() if process not in table.rows)
     is_anyone_behind = any(number < most for number in issued.values())
-    silent = unseen if table.tells_all and not is_anyone_behind else ()
+    silent = tuple(process for process in unseen if process not in issuers)
+    silent = silent if table.tells_all and not is_anyone_behind else ()
     ended = tuple(process for process in unseen if job.has(process, SignKind.GONE, SignKind.STOPPED))
     behind_of: dict[int, tuple[int, ...]] = {}
     for process, row in table.rows.items():

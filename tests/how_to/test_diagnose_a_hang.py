@@ -11,7 +11,7 @@ from fabrictune.cli.main import run
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "how-to" / "diagnose-a-hang.md").read_text()
-COMMAND, SCREEN, _ = re.findall(r"^```\w*\n(.*?)^```$", PAGE, re.DOTALL | re.M)
+COMMAND, SCREEN, *_ = re.findall(r"^```\w*\n(.*?)^```$", PAGE, re.DOTALL | re.M)
 
 
 def test_its_command_prints_what_it_shows(

@@ -7,7 +7,7 @@ Left out: requests of a group that is in no entry, where the status of the dump 
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -20,13 +20,30 @@ from fabrictune.collectives.traces.flight_recorder import (
     load_dump,
     rank_of_dump,
 )
-from fabrictune.observability.hangs.evidence import MAX_REQUESTS, UNKNOWN, Evidence, Group, Progress, Request, Who
+from fabrictune.observability.hangs.evidence import (
+    MAX_REQUESTS,
+    MAX_TIMINGS,
+    UNKNOWN,
+    Evidence,
+    Group,
+    Progress,
+    Request,
+    Timing,
+    Who,
+)
 
 SOURCE = "flight recorder"
 JOB_GROUP = "default_pg"
 MAX_COMPLETED = 8  # complete requests of a group that are kept, the newest
 _MESSAGE = re.compile(r"(?:\w+:)?(send|recv) (\d{1,10})(->|<-)(\d{1,10})")
 _DONE = "completed"
+_MOST_MS = 1e10
+_WIDTHS = {
+    **dict.fromkeys(("double", "long", "complexfloat"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("half", "bfloat16", "short"), 2),
+    **dict.fromkeys(("byte", "char", "bool", "float8_e4m3fn", "float8_e5m2"), 1),
+}  # bytes of an element, by PyTorch's name of the type
 
 __all__ = ["is_flight_recorder", "read_dump_evidence"]
 
@@ -43,6 +60,7 @@ def read_dump_evidence(path: Path) -> Evidence:
         source=SOURCE,
         groups=tuple(reader.groups()),
         progress=tuple(reader.progress()),
+        timings=tuple(timing for kept in reader.timings.values() for timing in kept),
         notes=tuple(notes),
     )
 
@@ -61,6 +79,7 @@ class _Reader:
         self._where: dict[str, str] = {}
         self._requests: dict[str, dict[int, Request]] = {}
         self._num_messages = Counter[str]()
+        self.timings: dict[str, deque[Timing]] = {}
         self.num_left_out = 0
 
     def read(self, place: int, entry: Any) -> None:
@@ -79,6 +98,12 @@ class _Reader:
             if holds and (last[slot] is None or last[slot] < number):  # type: ignore[operator]
                 last[slot] = number
         self._where[name] = f"{self._path}, entry {place}"
+        elapsed_ms = entry.get("duration_ms")
+        if is_done and isinstance(elapsed_ms, int | float) and 0 < elapsed_ms <= _MOST_MS:
+            timing = Timing(
+                who=self._who, group=name, number=number, request=_request(entry), elapsed_us=1000.0 * elapsed_ms
+            )
+            self.timings.setdefault(name, deque(maxlen=MAX_TIMINGS)).append(timing)
         kept = self._requests.setdefault(name, {})
         if (not is_done and len(kept) < MAX_REQUESTS) or (is_done and pair is None):
             kept[number] = _request(entry)
@@ -169,12 +194,22 @@ def _request(entry: Mapping[str, Any]) -> Request:
     first = frames[0] if isinstance(frames, list) and frames and isinstance(frames[0], dict) else None
     tag = f"{first.get('name')} ({first.get('filename')}:{first.get('line')})" if first else ""
     return Request(
-        kind=str(entry.get("profiling_name")).partition(":")[2][:80], size=_num_elements(entry), tag=tag[:200]
+        kind=str(entry.get("profiling_name")).partition(":")[2][:80],
+        size=_num_elements(entry.get("input_sizes")),
+        tag=tag[:200],
+        num_bytes=_num_bytes(entry),
     )
 
 
-def _num_elements(entry: Mapping[str, Any]) -> int:
-    shapes = entry.get("input_sizes")
+def _num_bytes(entry: Mapping[str, Any]) -> int:
+    """Return the larger of a request's input and output, as nccl-tests counts; UNKNOWN without its type."""
+    types = entry.get("input_dtypes")
+    width = _WIDTHS.get(str(types[0]).lower(), 0) if isinstance(types, list | tuple) and types else 0
+    most = max(_num_elements(entry.get("input_sizes")), _num_elements(entry.get("output_sizes")))
+    return width * most if width and 0 <= most < 2**58 else UNKNOWN
+
+
+def _num_elements(shapes: Any) -> int:
     try:
         return sum(prod(shape) for shape in shapes) if isinstance(shapes, list | tuple) else UNKNOWN
     except TypeError:

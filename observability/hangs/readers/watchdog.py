@@ -13,11 +13,22 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from fabrictune.collectives.nccl.log_lines import MAX_LINE_BYTES
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.foreign_files import open_foreign
-from fabrictune.observability.hangs.evidence import UNKNOWN, Evidence, Group, Progress, Request, Sign, SignKind, Who
+from fabrictune.observability.hangs.evidence import (
+    UNKNOWN,
+    Evidence,
+    Group,
+    Progress,
+    Request,
+    Sign,
+    SignKind,
+    Timing,
+    Who,
+)
 
 SOURCE = "watchdog"
 MAX_FILE_BYTES = 2**40
@@ -32,6 +43,7 @@ _GROUP = re.compile(
 _TIMEOUT = re.compile(
     r"\[Rank (?P<rank>\d{1,7})\] .{0,80}?timeout: WorkNCCL\(SeqNum=(?P<number>\d{1,18}), OpType=(?P<kind>\w{1,40}), "
     r"NumelIn=(?P<size>\d{1,18}), NumelOut=\d{1,18}, Timeout\(ms\)=\d{1,12}\)"
+    r"(?: ran for (?P<elapsed>\d{1,12}) milliseconds)?"
 )
 _STATUS = re.compile(
     r"last enqueued (?:NCCL )?work: (?P<issued>-?\d{1,18}),"
@@ -46,6 +58,15 @@ _ABORTED = -6  # as the watchdog itself ends a process
 _OBSERVED = "dump signal"
 
 
+class _TimedOut(NamedTuple):
+    """A request that timed out, until the line that names its group."""
+
+    number: int
+    request: Request
+    where: str
+    elapsed_ms: int
+
+
 @dataclass(kw_only=True)
 class _Seen:
     """What the lines of a process say of a group."""
@@ -57,6 +78,7 @@ class _Seen:
     started: int | None = None
     completed: int | None = None
     requests: dict[int, Request] = field(default_factory=dict)
+    open_ms: dict[int, int] = field(default_factory=dict)  # by request
 
 
 def read_watchdog_evidence(path: Path) -> Evidence | None:
@@ -78,6 +100,7 @@ def read_watchdog_evidence(path: Path) -> Evidence | None:
         source=SOURCE,
         groups=tuple(reader.groups()),
         progress=tuple(reader.progress()),
+        timings=tuple(reader.timings()),
         signs=tuple(reader.signs),
         notes=tuple(reader.notes(path)),
     )
@@ -90,7 +113,7 @@ class _Reader:
         self.seen: dict[tuple[str, int], _Seen] = {}
         self.signs: list[Sign] = []
         self.is_in_exit = False
-        self._timeouts: dict[int, tuple[int, Request, str]] = {}  # by rank in the group, until the group is known
+        self._timeouts: dict[int, _TimedOut] = {}  # by rank in the group, until the group is known
         self._exit_rank = UNKNOWN
         self._num_assumed = Counter[str]()
 
@@ -105,7 +128,8 @@ class _Reader:
             place = int(match["rank"])
             if previous := self._timeouts.pop(_job_rank(line, place), None):
                 self._add_timeout(JOB_GROUP, JOB_GROUP, place, _job_rank(line, place), previous)
-            self._timeouts[_job_rank(line, place)] = int(match["number"]), request, where
+            elapsed_ms = int(match["elapsed"] or 0)
+            self._timeouts[_job_rank(line, place)] = _TimedOut(int(match["number"]), request, where, elapsed_ms)
         elif match := _GROUP.search(line):
             self._on_group(match, line, where)
 
@@ -124,19 +148,21 @@ class _Reader:
         seen.started = None if status["started"] in (None, "-1") else int(status["started"])
         timeout = self._timeouts.get(_job_rank(line, place))
         at = _AT.search(line)
-        if timeout is not None and at is not None and int(at["number"]) == timeout[0]:
-            seen.requests[timeout[0]] = timeout[1]
+        if timeout is not None and at is not None and int(at["number"]) == timeout.number:
+            seen.requests[timeout.number] = timeout.request
+            seen.open_ms[timeout.number] = timeout.elapsed_ms
             del self._timeouts[_job_rank(line, place)]
         if _OBSERVED in line and seen.issued <= seen.completed:
             text = f"had no request open when others timed out (last issued {seen.issued}, complete)"
             self.signs.append(Sign(who=seen.who, kind=SignKind.ALIVE, text=text, where=where))
 
-    def _add_timeout(self, name: str, label: str, place: int, rank: int, timeout: tuple[int, Request, str]) -> None:
-        number, request, where = timeout
+    def _add_timeout(self, name: str, label: str, place: int, rank: int, timeout: "_TimedOut") -> None:
+        number, request, where, elapsed_ms = timeout
         seen = self._of(name, label, place, rank, where)
         seen.issued = max(number, UNKNOWN if seen.issued is None else seen.issued)
         seen.completed = number - 1 if seen.completed is None else seen.completed
         seen.requests[number] = request
+        seen.open_ms[number] = elapsed_ms
 
     def _of(self, name: str, label: str, place: int, rank: int, where: str) -> _Seen:
         seen = self.seen.get((name, place))
@@ -184,6 +210,20 @@ class _Reader:
                 completed=seen.completed,
                 requests=seen.requests,
             )
+
+    def timings(self) -> Iterator[Timing]:
+        """Yield for how long requests have been open."""
+        for (name, _), seen in self.seen.items():
+            for number, elapsed_ms in seen.open_ms.items():
+                if elapsed_ms:
+                    yield Timing(
+                        who=seen.who,
+                        group=name,
+                        number=number,
+                        request=seen.requests[number],
+                        elapsed_us=1000.0 * elapsed_ms,
+                        is_complete=False,
+                    )
 
     def notes(self, path: Path) -> Iterator[str]:
         """Yield what was assumed."""
