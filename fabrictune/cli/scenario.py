@@ -7,7 +7,7 @@ import click
 
 from fabrictune.cli.framework.findings import findings_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
-from fabrictune.cli.framework.keys import print_keys
+from fabrictune.cli.framework.keys import print_keys, schema_option
 from fabrictune.cli.framework.options import is_code_trusted, json_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 
@@ -92,15 +92,17 @@ def copy(name: str, out: Path | None, as_json: bool) -> None:
 
 @scenario.command()
 @click.argument("section", default="scenario")
+@schema_option
 @json_option
-def keys(section: str, as_json: bool) -> None:
+def keys(section: str, as_schema: bool, as_json: bool) -> None:
     """List the keys of a scenario, or of the SECTION of it that is named: `fabric.clos`, `traffic.incast`, `engine`.
 
     \b
     Example:
       fabrictune scenario keys
       fabrictune scenario keys fabric.clos
+      fabrictune scenario keys --schema > scenario.schema.json
     """
     from fabrictune.scenario.schema import Scenario
 
-    print_keys(Scenario, "scenario", section, as_json=as_json)
+    print_keys(Scenario, "scenario", section, as_json=as_json, as_schema=as_schema)

@@ -198,6 +198,11 @@ def choice_of(hint: Any) -> Choice | None:
     return next((entry for entry in getattr(hint, "__metadata__", ()) if isinstance(entry, Choice)), None)
 
 
+def is_required(field: "dataclasses.Field[Any]") -> bool:
+    """Return whether a file must have the field's key."""
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
 def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
     """Return the keys that lead from a spec to what a mistake names, () if it names nothing of the spec's.
 
@@ -263,15 +268,11 @@ def _model_of(spec: type) -> type[BaseModel]:
     fields: dict[str, Any] = {
         field.name: (
             _annotation(field.name, hint),
-            Field(... if _is_required(field) else None, alias=key_of(field.name)),
+            Field(... if is_required(field) else None, alias=key_of(field.name)),
         )
         for field, hint in settings
     }
     return create_model(spec.__name__, __base__=Keys, **fields)
-
-
-def _is_required(field: "dataclasses.Field[Any]") -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _refuse_unknown(keys: Sequence[str], known_as: Mapping[str, str], value: object) -> NoReturn:

@@ -6,12 +6,18 @@ obeyed.
 
 import json
 import math
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import click
 
 from fabrictune.foundation.visible_text import printable
+
+GAP = "  "  # between columns
 
 
 def print_json(value: Any) -> None:
@@ -26,16 +32,42 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:
-    """Print rows in columns; a column of numbers is aligned to the right."""
+    """Print rows in columns; a column of numbers is aligned to the right.
+
+    On a terminal the widest columns of text are wrapped to its width; a row stays one line in a pipe or a file.
+    """
     cells = [list(headings), *[list(map(printable, row)) for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
     numeric = [bool(rows) and all(row[column][:1].isdigit() for row in rows) for column in range(len(headings))]
-    for row in cells:
-        padded = [
-            cell.rjust(width) if is_number else cell.ljust(width)
-            for cell, width, is_number in zip(row, widths, numeric, strict=True)
+    if sys.stdout.isatty():
+        room = shutil.get_terminal_size().columns - indent - len(GAP) * (len(widths) - 1)
+        words = [
+            max(len(word) for row in cells for word in (row[column].split() or [""])) for column in range(len(widths))
         ]
-        click.echo(" " * indent + "  ".join(padded).rstrip())
+        least = [width if is_number else word for width, is_number, word in zip(widths, numeric, words, strict=True)]
+        widths = _fitted(widths, least, room)
+    for row in cells:
+        wrapped = [
+            [cell] if len(cell) <= width else textwrap.wrap(cell, width)
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        for lines in zip_longest(*wrapped, fillvalue=""):
+            padded = [
+                line.rjust(width) if is_number else line.ljust(width)
+                for line, width, is_number in zip(lines, widths, numeric, strict=True)
+            ]
+            click.echo(" " * indent + GAP.join(padded).rstrip())
+
+
+def _fitted(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return the widths of columns that share `room`: the widest give way first, none below its longest word."""
+    fitted = list(widths)
+    while sum(fitted) > room:
+        wide = [column for column, width in enumerate(fitted) if width > least[column]]
+        if not wide:
+            break
+        fitted[max(wide, key=fitted.__getitem__)] -= 1
+    return fitted
 
 
 def _finite(value: Any) -> Any:
