@@ -39,21 +39,6 @@ def test_a_job_goes_on_after_a_killed_rank_with_the_losses_of_an_undisturbed_one
         assert not any(memory_of(name, node).exists() for node in ("node0", "node1"))
 
 
-def test_ranks_go_on_without_a_driver_and_no_record_is_lost(tmp_path: Path) -> None:
-    """Executors keep events until the journal has them: each step is there once, in one generation."""
-    arguments = ("--nodes", "2", "--slots", "1", "--checkpoint", str(tmp_path / "saves"), "--save-every", "20")
-    with operated(tmp_path, *arguments, num_steps=400) as job:
-        for kill in range(2):
-            job.until_step(20 + 40 * kill)
-            job.kill_driver()
-            job.start()
-        assert job.finish() == 0, job.output
-        events = job.events()
-        assert [event.values["step"] for event in events if event.kind == "step"] == list(range(400))
-        assert job.kinds().count("generation started") == 1, job.output
-        assert job.kinds().count("driver started") == 3
-
-
 def test_a_job_that_was_interrupted_goes_on_at_the_step_after_its_last(tmp_path: Path) -> None:
     """Ctrl-C saves what there is, ends all processes, and the same command goes on."""
     arguments = ("--nodes", "1", "--slots", "2", "--checkpoint", str(tmp_path / "saves"), "--save-every", "50")
