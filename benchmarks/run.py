@@ -39,6 +39,7 @@ BENCHMARKS = (
     "path_choice",
     "plans",
     "predicted_job",
+    "recovery",
     "ring_memory",
     "roofline",
     "simai_all_reduce",
