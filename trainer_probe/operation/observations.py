@@ -89,6 +89,17 @@ class NodeView:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LateSteps:
+    """The rank that others waited for in most of the last steps, with how many of them and of those before."""
+
+    rank: int = -1  # -1 where there is none, or too few steps
+    num_late: int = 0
+    num_steps: int = 0
+    num_late_before: int = 0
+    num_steps_before: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """All nodes of a generation at one moment."""
 
@@ -101,6 +112,7 @@ class Snapshot:
     start_s: tuple[float, ...] = ()  # from the start of a generation to its first step
     losses: tuple[tuple[int, float], ...] = ()  # last steps and their losses
     generation_s: float | None = None  # since the ranks were asked to start; None where it is not known
+    late_steps: LateSteps = LateSteps()
 
 
 def message_group(sender: int, receiver: int, num_ranks: int) -> int:

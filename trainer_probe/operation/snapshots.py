@@ -11,6 +11,7 @@ from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.operation.driver_state import Generation, Node
 from fabrictune.trainer_probe.operation.observations import NodeView, Snapshot, StorageStatus
 from fabrictune.trainer_probe.operation.rules.error_signs import kind_of_error
+from fabrictune.trainer_probe.operation.rules.late_steps import LateStepsCounter
 
 NUM_RECENT = 64
 MIN_POLL_S, MAX_POLL_S = 0.02, 1.0
@@ -26,6 +27,7 @@ class RecentFigures:
         self._save_s = deque[float](maxlen=NUM_RECENT)
         self._start_s = deque[float](maxlen=NUM_RECENT)
         self._losses = deque[tuple[int, float]](maxlen=NUM_RECENT)
+        self._late_steps = LateStepsCounter()
         self._seen: int = -1  # generation whose first step was seen
         self._storages: dict[str, StorageStatus] = {}  # by what their last save came to
 
@@ -65,7 +67,7 @@ class RecentFigures:
 
     def snapshot(self, generation: Generation, nodes: Iterable[Node], layout: ParallelLayout, now_s: float) -> Snapshot:
         """Return all nodes of a generation at this moment."""
-        return Snapshot(
+        snapshot = Snapshot(
             generation=generation.number,
             nodes=self._with_storages([_of_generation(node.view(now_s), generation.number) for node in nodes]),
             node_of_rank={rank: name for name, ranks in generation.ranks_of.items() for rank in ranks},
@@ -76,6 +78,7 @@ class RecentFigures:
             losses=tuple(self._losses),
             generation_s=now_s - generation.began_s,
         )
+        return replace(snapshot, late_steps=self._late_steps.take(snapshot))
 
     def _with_storages(self, views: Sequence[NodeView]) -> tuple[NodeView, ...]:
         """Return the views, the first with what ranks have reported of storages; others add nothing of their own."""

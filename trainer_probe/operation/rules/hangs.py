@@ -3,7 +3,8 @@
 A job hangs when a rank is quiet beyond its section's limit. Those that wait are not to blame: the waits-for graph is
 followed to the ranks that wait for nobody. One that does nothing is hung. One that uses its processor may be slow and
 gets more patience before it counts as an endless loop; until then it is named, and nothing is ended. Where several do
-nothing the one that is furthest behind is named.
+nothing the one that is furthest behind is named. A rank that others wait for in nearly all steps, and did not before,
+is slow as well (`late_steps.py`).
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ def find_hang(view: View) -> Diagnosis | None:
         for search in searches:
             if diagnosis := search():
                 return diagnosis
-    return _find_slow(waits, view)
+    return _find_slow(waits, view) or _find_often_late(view)
 
 
 def _is_overdue(status: RankStatus, view: View) -> bool:
@@ -107,8 +108,8 @@ def _find_deadlock(waits: Mapping[int, Wait], view: View) -> Diagnosis | None:
 
 
 def _find_slow(waits: Mapping[int, Wait], view: View) -> Diagnosis | None:
-    """Return the rank at work that others wait for longer than a step usually takes."""
-    late = [rank for rank in waits if view.ranks[rank].quiet_s > view.limits.slow_s]
+    """Return the rank at work that others wait for as long as for one that hangs."""
+    late = [rank for rank in waits if view.ranks[rank].quiet_s > view.limits.hang_s]
     roots = [view.ranks[rank] for rank in find_roots(waits, late) if rank in view.ranks and rank not in waits]
     wait_s = max((view.ranks[rank].quiet_s for rank in late), default=0.0)
     slow = [
@@ -128,6 +129,30 @@ def _find_slow(waits: Mapping[int, Wait], view: View) -> Diagnosis | None:
         quiet_s=wait_s,
         is_fatal=False,
         step=first.step,
+    )
+
+
+def _find_often_late(view: View) -> Diagnosis | None:
+    """Return the rank that others wait for in nearly all of the last steps, and did not before."""
+    late = view.snapshot.late_steps
+    if late.rank not in view.ranks or not late.num_steps or not late.num_steps_before:
+        return None
+    share, before = late.num_late / late.num_steps, late.num_late_before / late.num_steps_before
+    if share < view.settings.slow_share or share - before < view.settings.slow_rise:
+        return None
+    status = view.ranks[late.rank]
+    return Diagnosis(
+        cause="rank slow",
+        entity=f"rank {late.rank}",
+        ranks=(late.rank,),
+        nodes=(view.node_of(late.rank),),
+        evidence=(
+            f"at least half of the ranks waited for rank {late.rank} in {late.num_late} of the last {late.num_steps} "
+            f"steps, and in {late.num_late_before} of the {late.num_steps_before} before",
+        ),
+        quiet_s=0.0,
+        is_fatal=False,
+        step=status.step,
     )
 
 

@@ -34,7 +34,8 @@ class RuleSettings:
     hang_floor_s: float = 8.0
     busy_factor: float = 10.0  # more patience with a rank that uses its processor
     busy_idle_s: float = 2.0  # without a processor's time for so long, a rank is not busy
-    slow_medians: float = 1.5  # that others wait for a rank at work, before it is named
+    slow_share: float = 0.75  # of the last steps, in which others wait for one rank, before it is named slow
+    slow_rise: float = 0.5  # more of them than of the steps before
 
     # sections that are not steps: medians of what was measured, or the floor
     start_floor_s: float = 600.0

@@ -24,7 +24,6 @@ class Limits:
     stopped_s: float  # in state T
     hang_s: float  # within a step, doing nothing
     busy_s: float  # within a step, using its processor
-    slow_s: float  # that others wait for it
     save_s: float
     first_step_s: float
     start_s: float
@@ -63,7 +62,6 @@ def measure_limits(snapshot: Snapshot, settings: RuleSettings) -> Limits:
         else max(settings.stopped_floor_s, settings.stopped_medians * center_s),
         hang_s=hang_s,
         busy_s=hang_s * settings.busy_factor,
-        slow_s=hang_s if center_s is None else max(settings.stopped_floor_s, settings.slow_medians * center_s),
         save_s=_section_limit(snapshot.save_s, settings.save_floor_s, settings),
         first_step_s=max(settings.first_step_floor_s, start_s),
         start_s=start_s,

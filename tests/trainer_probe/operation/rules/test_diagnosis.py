@@ -142,7 +142,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "rank 2",
     ),
     "duty-cycled": (
-        {"ranks": {2: {"process_state": "T", "quiet_s": 9.0, "idle_s": 0.4}, 0: {"quiet_s": 9.0, **WAITS_FOR_2}}},
+        {"ranks": {2: {"process_state": "T", "quiet_s": 12.0, "idle_s": 0.4}, 0: {"quiet_s": 12.0, **WAITS_FOR_2}}},
         "rank slow",
         "rank 2",
     ),
