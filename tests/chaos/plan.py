@@ -29,9 +29,7 @@ class Fault:
     may_restart: bool = True  # ranks may be ended for it
     is_network: bool = False
     weight: int = 1  # runs in a round of all faults
-    loses_memory: bool = (
-        False  # a node's copies in memory are damaged or gone with it, so that storage's interval counts
-    )
+    loses_memory: bool = False  # what a node has in memory is damaged or gone with it; its peer has copies
     needs: str = ""  # what is lacking here, "" where nothing is
 
 

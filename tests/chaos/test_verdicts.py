@@ -73,6 +73,25 @@ def test_what_goes_wrong_is_named() -> None:
     assert judge(replace(OBSERVED, events=tuple(far_back))).failures == ("1.5 intervals lost",)
 
 
+def test_a_lost_node_costs_an_interval_of_memory_and_the_copy_on_its_way() -> None:
+    """Steps 6 to 9 are two intervals: from copies they may be lost, from storage only if the copies were late."""
+    lost = event(2.4, "fault detected", cause="node lost", entity="node a", ranks=(), nodes=("a",), is_fatal=True)
+    late = event(1.2, "copies late", generation=1, node="a", step=2, cause="")
+
+    def run(first: int, source: str, *more: Event) -> tuple[str, ...]:
+        resumed = event(5.0, "training", generation=2, step=first, restore_s=0.1, read_bytes=1, source=source)
+        again = event(5.1, "step", generation=2, step=first, loss=1.0, elapsed_ns=STEP_NS)
+        events = (EVENTS[0], *more, *EVENTS[1:11], lost, *EVENTS[12:15], resumed, again, EVENTS[-1])
+        done = (Done(fault="kill executor", at_s=2.0, nodes=("a",)),)
+        return judge(replace(OBSERVED, fault=BY_NAME["kill executor"], done=done, events=events)).failures
+
+    assert run(6, "memory") == ()
+    assert run(5, "memory") == ("1.2 intervals lost",)
+    assert run(8, "storage") == ()
+    assert run(6, "storage") == ("went on from storage, not from the copies of the lost node",)
+    assert run(6, "storage", late) == ()
+
+
 def test_a_slow_rank_may_be_named_and_never_ended() -> None:
     """To name it is right; a restart is a failure."""
     slow = replace(OBSERVED, fault=BY_NAME["slow rank"], done=(Done(fault="slow rank", at_s=2.0, ranks=(3,)),))

@@ -9,9 +9,10 @@ from statistics import median
 from typing import Any
 
 from fabrictune.trainer_probe.operation.events import Event
-from tests.chaos.plan import BY_NAME, MEMORY_EVERY, SAVE_EVERY, Fault
+from tests.chaos.plan import BY_NAME, MEMORY_EVERY, Fault
 
 DOWN_WITHIN_S = 10.0
+COPIED_AFTER = 2 * MEMORY_EVERY  # steps of a generation: its peers then have copies of one save
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,7 @@ class Verdict:
     is_stopped_named: bool
     is_identical: bool | None
     intervals_lost: float
+    has_missed_copies: bool = False  # went on from storage, though a peer had time for its copies
     num_restores: int  # generations after the first
     num_needless: int  # of those, more than there were faults that need one
     is_slow: bool  # a run with a slow but healthy rank
@@ -105,6 +107,7 @@ def judge(observed: Observed) -> Verdict:
         is_stopped_named=is_stopped_named,
         is_identical=observed.is_identical,
         intervals_lost=_intervals_lost(observed.events, loses_memory=any(fault.loses_memory for fault in faults)),
+        has_missed_copies=any(fault.truth in ("node", "link") for fault in faults) and _misses_copies(observed.events),
         num_restores=num_restores,
         num_needless=max(0, num_restores - sum(fault.may_restart for fault in faults)),
         is_slow=observed.fault.family == "slow",
@@ -143,6 +146,8 @@ def _failures(verdict: Verdict, observed: Observed, outcome: str, cause: str) ->
         yield f"loss of step {observed.losses_differ_at} differs"
     if verdict.intervals_lost > 1:
         yield f"{verdict.intervals_lost:.1f} intervals lost"
+    if verdict.has_missed_copies:
+        yield "went on from storage, not from the copies of the lost node"
     if not all(verdict.found):
         yield "guilty not named"
     if not all(verdict.named):
@@ -158,8 +163,12 @@ def _failures(verdict: Verdict, observed: Observed, outcome: str, cause: str) ->
 
 
 def _intervals_lost(events: Sequence[Event], *, loses_memory: bool) -> float:
-    """Return the most steps that were done and had to be done again, in intervals of the copies that were left."""
-    interval = SAVE_EVERY if loses_memory else MEMORY_EVERY
+    """Return the most steps that were done and had to be done again, in intervals that the fault may cost.
+
+    A rank's fault leaves the nodes' memory, and costs an interval of saves there. A node's, or damage in its memory,
+    leaves copies, the newest of which may be on its way: two intervals.
+    """
+    interval = MEMORY_EVERY * (2 if loses_memory else 1)
     last_done, most = -1, 0.0
     for event in events:
         if event.kind == "training":
@@ -167,6 +176,25 @@ def _intervals_lost(events: Sequence[Event], *, loses_memory: bool) -> float:
         elif event.kind == "step":
             last_done = int(event.values["step"])
     return most
+
+
+def _misses_copies(events: Sequence[Event]) -> bool:
+    """Return whether a generation went on from an older state in storage, though its peers had time for their copies.
+
+    A storage may have the newest save before its copies arrive; a journal that says they are late has counted them.
+    """
+    num_steps, last_done, is_late = 0, -1, False
+    for event in events:
+        if event.kind == "step":
+            num_steps, last_done = num_steps + 1, int(event.values["step"])
+        elif event.kind == "copies late":
+            is_late = True
+        elif event.kind == "training":
+            is_old = last_done + 1 - int(event.values["step"]) > MEMORY_EVERY
+            if is_old and event.values.get("source") == "storage" and num_steps > COPIED_AFTER and not is_late:
+                return True
+            num_steps, is_late = 0, False
+    return False
 
 
 def _must_be_named(done: Done) -> bool:

@@ -11,7 +11,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.trainer_probe.checkpoint.names import MANIFEST, CheckpointId, is_ours
 from fabrictune.trainer_probe.checkpoint.storage import Storage
 
-MIN_PER_NODE = 2  # the ranks of nodes are at most one save apart
+MIN_PER_NODE = 3  # the ranks of nodes are at most one save apart, and the copies of one may be on their way
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,8 @@
-"""The thread that sends one node's new files to its peer, at a limited rate, each file of tensors before its index."""
+"""The thread that sends one node's new files to its peer, at a limited rate, each file of tensors before its index.
+
+A checkpoint that is being sent is finished before a newer one is begun, so that some arrive however slow the way is.
+It is late where two newer ones were saved meanwhile: a lost node then costs more than two intervals.
+"""
 
 import re
 import threading
@@ -14,7 +18,8 @@ from fabrictune.trainer_probe.operation.node_memory import NodeMemory
 from fabrictune.trainer_probe.operation.transfers import CONNECT_S, Throttle, TransferError, ask, send_file
 
 Address = tuple[str, int]
-LOOK_S = 0.1  # between two looks for new files, unless told of them
+LOOK_S = 0.02  # between two looks for new files, unless told of them
+MAX_BEHIND = 1  # checkpoints saved while one is sent
 _RANK = re.compile(r"rank-(\d+)\.")
 
 
@@ -30,10 +35,13 @@ class CopySender:
         ranks: frozenset[int],
         throttle: Throttle,
         note: Callable[[int, str], None],
+        note_late: Callable[[int, str], None],
     ) -> None:
         self._memory, self._key, self._peer, self._ranks = memory, key, peer, ranks
-        self._generation, self._throttle, self._note = generation, throttle, note
+        self._generation, self._throttle, self._note, self._note_late = generation, throttle, note, note_late
         self._sent: set[str] = set()
+        self._current: CheckpointId | None = None  # the newest, while it is sent
+        self._told: CheckpointId | None = None  # the last one that was late
         self._is_over, self._is_asked = threading.Event(), threading.Event()
         self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="copies-send", daemon=True)
@@ -57,7 +65,9 @@ class CopySender:
                 self._send_new()
             except (FabrictuneError, OSError, TimeoutError) as error:
                 if not self._is_over.is_set():
-                    self._note(0, f"{type(error).__name__}: {error}")
+                    failure = f"{type(error).__name__}: {error}"
+                    self._note(0, failure)
+                    self._tell_late(failure)
                 if self._connection is not None:
                     self._connection.close()
                     self._connection = None
@@ -67,30 +77,53 @@ class CopySender:
             self._connection.close()
 
     def _send_new(self) -> None:
-        """Send what is new, the newest checkpoint first; what has been removed meanwhile is forgotten."""
-        found = self._memory.complete()
-        self._sent &= found.keys()
-        new = [name for name in found if name not in self._sent and _rank_of(name) in self._ranks]
-        for name in sorted(new, key=_newest_first):
-            if self._is_over.is_set():
+        """Send what is new, one checkpoint after another, each time the newest that is whole here."""
+        while not self._is_over.is_set():
+            whole = self._whole()
+            waiting = [own for own in whole if not whole[own].keys() <= self._sent]
+            if not waiting:
                 return
-            num_bytes = found[name]
-            if self._connection is None:
-                self._connection = connect(*self._peer, self._key, timeout_s=scaled(CONNECT_S))
-                if self._is_over.is_set():
-                    return
-                there = ask(self._connection, do="list", generation=self._generation)["files"]
-                self._sent |= {other for other, size in found.items() if there.get(other) == size}
-            if name in self._sent:
-                continue
-            ask(self._connection, do="put", name=name, bytes=num_bytes, generation=self._generation)
-            path = self._memory.folder / name
-            send_file(self._connection, path, num_bytes, throttle=self._throttle, is_over=self._is_over)
-            answer = self._connection.receive(scaled(CONNECT_S))
-            if "refused" in answer:
-                raise TransferError(Mistake(where=name, found=str(answer["refused"])))
-            self._sent.add(name)
-            self._note(num_bytes, "")
+            current = max(waiting)
+            self._current = current if current == max(whole) else None  # copies of older ones are no bound
+            for name, num_bytes in whole[current].items():
+                if name not in self._sent:
+                    self._send(name, num_bytes)
+            if sum(own > current for own in self._whole()) > MAX_BEHIND:
+                self._tell_late("")
+            self._current = None
+
+    def _whole(self) -> dict[CheckpointId, dict[str, int]]:
+        """Return the files of each checkpoint of which those of all our ranks are here."""
+        complete = self._memory.complete()
+        self._sent &= complete.keys()
+        files: dict[CheckpointId, dict[str, int]] = {}
+        for name, num_bytes in complete.items():
+            if _rank_of(name) in self._ranks:
+                files.setdefault(_checkpoint_of(name), {})[name] = num_bytes
+        return {own: of for own, of in files.items() if {_rank_of(name) for name in of} == self._ranks}
+
+    def _tell_late(self, failure: str) -> None:
+        """Tell once that the checkpoint that is being sent is late, or why it cannot be sent."""
+        if self._current is not None and self._current.generation == self._generation and self._current != self._told:
+            self._told = self._current
+            self._note_late(self._current.step, failure)
+
+    def _send(self, name: str, num_bytes: int) -> None:
+        """Send a file, unless the peer has it."""
+        if self._connection is None:
+            self._connection = connect(*self._peer, self._key, timeout_s=scaled(CONNECT_S))
+            there = ask(self._connection, do="list", generation=self._generation)["files"]
+            self._sent |= {other for other, size in self._memory.complete().items() if there.get(other) == size}
+        if name in self._sent or self._is_over.is_set():
+            return
+        ask(self._connection, do="put", name=name, bytes=num_bytes, generation=self._generation)
+        path = self._memory.folder / name
+        send_file(self._connection, path, num_bytes, throttle=self._throttle, is_over=self._is_over)
+        answer = self._connection.receive(scaled(CONNECT_S))
+        if "refused" in answer:
+            raise TransferError(Mistake(where=name, found=str(answer["refused"])))
+        self._sent.add(name)
+        self._note(num_bytes, "")
 
 
 def _rank_of(name: str) -> int:
@@ -98,7 +131,7 @@ def _rank_of(name: str) -> int:
     return -1 if match is None else int(match[1])
 
 
-def _newest_first(name: str) -> tuple[int, int, int, bool]:
+def _checkpoint_of(name: str) -> CheckpointId:
     checkpoint = CheckpointId.parse(name.partition("/")[0])
     assert checkpoint is not None, "a file of a checkpoint"
-    return -checkpoint.step, -checkpoint.generation, _rank_of(name), name.endswith(".json")
+    return checkpoint

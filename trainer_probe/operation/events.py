@@ -24,6 +24,12 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "step": ("generation", "step", "loss", "gradient_norm", "elapsed_ns"),
     "saved": ("generation", "step", "tier", "blocked_ns", "written_bytes", "elapsed_s"),
     "save failed": ("generation", "step", "tier", "cause"),
+    "copies late": (
+        "generation",
+        "node",
+        "step",
+        "cause",
+    ),  # of a save in memory: two newer ones are there, or why not sent
     "fault detected": (
         "generation",
         "cause",

@@ -84,7 +84,7 @@ class Executor:
         self._reachability = Reachability(settings.node)
         memory = NodeMemory(self._folders.memory, max_bytes=shutil.disk_usage(self._folders.memory).total)
         memory.remove_halves()
-        self._copies = PeerCopies(memory, key, host=settings.address)
+        self._copies = PeerCopies(memory, key, host=settings.address, on_late=self._on_late_copies)
         self._log_filter = LogFilter()
         self._store_address = ""
         self._result: Mapping[str, Any] | None = None
@@ -237,6 +237,11 @@ class Executor:
         elif message["kind"] == "store ready":
             self._store_address = f"tcp://{self._settings.address}:{message['port']}"
             self._report()
+
+    def _on_late_copies(self, generation: int, step: int, cause: str) -> None:
+        """Tell of a checkpoint in memory whose copies take too long, or fail; called by the sender's thread."""
+        values = {"generation": generation, "node": self._settings.node, "step": step, "cause": cause}
+        self._link.send_event("copies late", values)
 
     def _on_output(self, output: RankOutput) -> None:
         if not output.read():

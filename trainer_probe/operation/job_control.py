@@ -27,7 +27,7 @@ from fabrictune.trainer_probe.operation.rules import (
 )
 from fabrictune.trainer_probe.operation.snapshots import RecentFigures
 
-FROM_RANKS = frozenset({"step", "training", "saved", "save failed"})  # kinds that an executor may send
+FROM_RANKS = frozenset({"step", "training", "saved", "save failed", "copies late"})  # kinds that an executor may send
 POLL_CHANGE = 0.25  # fraction by which the time between two statuses changes before nodes are told
 EXECUTOR_CAUSES = ("executor lost", "node lost")
 

@@ -12,7 +12,7 @@ from fabrictune.trainer_probe.operation.node_memory import NodeMemory
 from fabrictune.trainer_probe.operation.transfers import CONNECT_S, ask, receive_file
 
 Address = tuple[str, int]
-NUM_NEWEST = 2  # checkpoints that are made whole: ranks of other nodes may be one save behind
+NUM_NEWEST = 3  # checkpoints that are made whole: as many as nodes keep
 
 
 @dataclass(frozen=True, kw_only=True)

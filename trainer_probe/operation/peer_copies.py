@@ -8,7 +8,7 @@ Left out: secrecy on the way; copies of storages other than memory.
 """
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -36,11 +36,20 @@ class PeerCopies:
     """One node's part: serves its memory, and sends copies to its peer."""
 
     def __init__(
-        self, memory: NodeMemory, key: bytes, *, host: str = "127.0.0.1", bytes_per_s: float | None = None
+        self,
+        memory: NodeMemory,
+        key: bytes,
+        *,
+        host: str = "127.0.0.1",
+        bytes_per_s: float | None = None,
+        on_late: Callable[[int, int, str], None] = lambda generation, step, cause: None,
     ) -> None:
-        """Serve the memory on a free port of `host`; raises InputError where that is no address of this machine."""
+        """Serve the memory on a free port of `host`; raises InputError where that is no address of this machine.
+
+        `on_late` is told of each checkpoint whose copies take longer than an interval, or fail: generation, step, why.
+        """
         self.memory, self.status = memory, CopyStatus()
-        self._key, self._bytes_per_s = key, bytes_per_s
+        self._key, self._bytes_per_s, self._on_late = key, bytes_per_s, on_late
         self._listener = listen(host, 0, key)
         self.address: Address = self._listener.address
         self._lock = threading.Lock()
@@ -54,7 +63,16 @@ class PeerCopies:
         self._end_sender()
         if peer is not None:
             throttle = Throttle(self._bytes_per_s)
-            self._sender = CopySender(self.memory, self._key, peer, generation, frozenset(ranks), throttle, self._note)
+            self._sender = CopySender(
+                self.memory,
+                self._key,
+                peer,
+                generation,
+                frozenset(ranks),
+                throttle,
+                self._note,
+                lambda step, failure: self._on_late(generation, step, failure),
+            )
 
     def look(self) -> None:
         """Look for new files now."""

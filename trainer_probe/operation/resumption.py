@@ -100,14 +100,14 @@ def _say(text: str) -> None:
 
 def _tiers(plan: SavePlan, shared: "Sequence[Storage]", own: "Storage") -> "list[Tier]":
     """Return the places of saves: each storage, and the node's memory where saves are more frequent."""
-    from fabrictune.trainer_probe.checkpoint.retention import Retention
+    from fabrictune.trainer_probe.checkpoint.retention import MIN_PER_NODE, Retention
     from fabrictune.trainer_probe.checkpoint.tier import Tier
 
     retention = Retention(num_last=plan.keep)
     every = plan.every // plan.memory_every if plan.memory_every and plan.every else 1
     tiers = [Tier(storage=storage, every=every, retention=retention) for storage in shared]
     if plan.memory_every:
-        tiers.append(Tier(storage=own, is_per_node=True, retention=Retention(num_last=2)))
+        tiers.append(Tier(storage=own, is_per_node=True, retention=Retention(num_last=MIN_PER_NODE)))
     return tiers
 
 

@@ -348,6 +348,7 @@ _HANDLERS = {
             "node ended",
             "saved",
             "save failed",
+            "copies late",
             "change asked",
         ),
         _Cutter.other,

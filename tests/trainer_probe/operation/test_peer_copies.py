@@ -1,6 +1,8 @@
 """Copies between the memories of real nodes of this machine, each with its own server."""
 
 import os
+import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,6 +90,42 @@ def test_a_lost_node_restores_from_its_peer(tmp_path: Path, key: bytes) -> None:
         assert [checkpoint.step for checkpoint in result.checkpoints] == [20, 10]
         assert (result.num_files, result.failures) == (8, ())
         assert result.num_bytes == sum(map(len, before.values()))
+
+
+def test_a_slow_way_finishes_what_it_began_and_says_that_it_is_late(tmp_path: Path, key: bytes) -> None:
+    """While step 10 is on its way 20 and 30 are saved, and memory drops 20: 10 arrives late, and then 30 in time."""
+    late: list[tuple[int, int, str]] = []
+    memory = NodeMemory(tmp_path / "a", max_bytes=64 * MB)
+    with node(tmp_path / "b", key) as second:
+        first = PeerCopies(memory, key, bytes_per_s=4 * MB, on_late=lambda *found: late.append(found))
+        save(tmp_path / "a", 10, (0,), num_bytes=4 * MB)
+        first.send_to(second.address, generation=1, ranks=(0,))
+        deadline_s = time.monotonic() + patience(20)
+        while not list((tmp_path / "b").glob("step-00000010.g1/.*.half")):
+            assert time.monotonic() < deadline_s, first.status
+        for step in (20, 30):
+            save(tmp_path / "a", step, (0,))
+        shutil.rmtree(tmp_path / "a" / "step-00000020.g1")
+        save(tmp_path / "a", 40, (0,))
+        await_same(first, tmp_path / "a", tmp_path / "b")
+        first.close()
+    assert late == [(1, 10, "")]
+
+
+def test_a_peer_that_cannot_be_reached_is_said_once_a_checkpoint(tmp_path: Path, key: bytes) -> None:
+    """Training goes on; what a lost node would cost is in the journal."""
+    late: queue.SimpleQueue[tuple[int, int, str]] = queue.SimpleQueue()
+    with node(tmp_path / "b", key) as gone:
+        address = gone.address
+    first = PeerCopies(NodeMemory(tmp_path / "a", max_bytes=MB), key, on_late=lambda *found: late.put(found))
+    first.send_to(address, generation=1, ranks=(0,))
+    for step in (10, 20):
+        save(tmp_path / "a", step, (0,))
+        generation, found, cause = late.get(timeout=patience(20))
+        assert (generation, found) == (1, step)
+        assert str(address[1]) in cause
+    first.close()
+    assert late.empty()
 
 
 def test_only_what_lacks_is_taken_and_only_for_the_ranks(tmp_path: Path, key: bytes) -> None:
