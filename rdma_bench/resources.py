@@ -19,11 +19,14 @@ from typing import Any
 from fabrictune.foundation.documents import Document, load_json
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect_flows
+from fabrictune.foundation.foreign_files import read_head
 
 MAX_QPN = 2**24 - 1
 MAX_MISTAKES = 100
 CONNECTED_TYPES = ("RC", "UC")
 WORKING_STATES = ("RTR", "RTS", "SQD")
+FAILED_STATES = ("ERR", "SQE")
+LOOKED_AT_BYTES = 2**14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +47,35 @@ class ListedQueuePair:
     @property
     def is_connected(self) -> bool:
         """Whether it has another end that it may send to."""
-        return self.remote_qpn != UNKNOWN and self.type in CONNECTED_TYPES and self.state in WORKING_STATES
+        return self.has_other_end and self.state in WORKING_STATES
+
+    @property
+    def has_other_end(self) -> bool:
+        """Whether it has, or had before it failed, another end."""
+        return self.remote_qpn != UNKNOWN and self.type in CONNECTED_TYPES
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error has ended it, such as retries that ran out."""
+        return self.state in FAILED_STATES
 
 
 def read_listing(path: Path) -> tuple[ListedQueuePair, ...]:
     """Return the queue pairs of a host; raises InputError with every mistake of the file."""
-    document = load_json(path)
+    return parse_listing(load_json(path), path.stem)
+
+
+def is_listing(path: Path) -> bool:
+    """Return whether a file begins as a listing."""
+    return b'"lqpn"' in read_head(path, LOOKED_AT_BYTES)
+
+
+def parse_listing(document: Document, host: str) -> tuple[ListedQueuePair, ...]:
+    """Return the queue pairs of a host's listing; raises InputError with every mistake."""
     if not isinstance(document.tree, list):
         found, next_step = "not a list of queue pairs", "write the file with: rdma -j resource show qp"
         raise InputError(Mistake(where=document.where(), found=found, next_step=next_step))
-    reader = _Reader(document, path.stem)
+    reader = _Reader(document, host)
     queue_pairs = tuple(reader.read(row, entry) for row, entry in enumerate(document.tree) if not reader.is_full)
     if reader.mistakes:
         raise InputError(*reader.mistakes)
@@ -62,25 +84,33 @@ def read_listing(path: Path) -> tuple[ListedQueuePair, ...]:
 
 def listed_flows(queue_pairs: Sequence[ListedQueuePair]) -> ObservedFlows:
     """Return a flow from each connected queue pair whose other end is in a listing too; notes count the others."""
-    connected = [queue_pair for queue_pair in queue_pairs if queue_pair.is_connected]
+    pairs, notes = joined_ends([queue_pair for queue_pair in queue_pairs if queue_pair.is_connected])
+    return collect_flows([flow_between(*ends) for ends in pairs], notes)
+
+
+def joined_ends(
+    queue_pairs: Sequence[ListedQueuePair],
+) -> tuple[list[tuple[ListedQueuePair, ListedQueuePair]], list[str]]:
+    """Return each queue pair with its other end, and notes on those whose other end is not known."""
     by_numbers: dict[tuple[int, int], list[ListedQueuePair]] = defaultdict(list)
-    for queue_pair in connected:
+    for queue_pair in queue_pairs:
         by_numbers[queue_pair.local_qpn, queue_pair.remote_qpn].append(queue_pair)
-    rows, num_alone, num_ambiguous = list[Flow](), 0, 0
-    for queue_pair in connected:
+    pairs, num_alone, num_ambiguous = list[tuple[ListedQueuePair, ListedQueuePair]](), 0, 0
+    for queue_pair in queue_pairs:
         others = by_numbers.get((queue_pair.remote_qpn, queue_pair.local_qpn), [])
         twins = by_numbers[queue_pair.local_qpn, queue_pair.remote_qpn]
         others = [other for other in others if other is not queue_pair]
         if len(others) == 1 and (len(twins) == 1 or queue_pair.local_qpn == queue_pair.remote_qpn):
-            rows.append(_flow(queue_pair, others[0]))
+            pairs.append((queue_pair, others[0]))
         elif others:
             num_ambiguous += 1
         else:
             num_alone += 1
-    return collect_flows(rows, list(_notes(num_alone, num_ambiguous)))
+    return pairs, list(_notes(num_alone, num_ambiguous))
 
 
-def _flow(queue_pair: ListedQueuePair, other: ListedQueuePair) -> Flow:
+def flow_between(queue_pair: ListedQueuePair, other: ListedQueuePair) -> Flow:
+    """Return the flow from a queue pair to its other end."""
     return Flow(
         source=Endpoint(host=queue_pair.host, device=queue_pair.device),
         destination=Endpoint(host=other.host, device=other.device),

@@ -14,6 +14,7 @@ from fabrictune.cli.framework.rules import site_rules
 
 if TYPE_CHECKING:
     from fabrictune.hardware.profile import HardwareProfile
+    from fabrictune.observability.hangs.reading import Found
     from fabrictune.scenario.observed import DeviceName
     from fabrictune.studies.hang_report import HangReport
 
@@ -60,14 +61,15 @@ def diagnose(
     """Say which process of a job that hangs the others wait for, and why.
 
     PATH is a folder, or files, of what a job left: `ncclras -f json`, NCCL Inspector, PyTorch's flight recorder, logs
-    with NCCL_DEBUG=INFO or of the watchdog, stacks of `py-spy dump`. What is of no known format is counted. The sources
-    are joined, and what does not agree is said.
+    with NCCL_DEBUG=INFO or of the watchdog, stacks of `py-spy dump`, `rdma -j resource show qp` as HOST.json. What is
+    of no known format is counted. The sources are joined, and what does not agree is said. A folder of `fleet collect`
+    stands for its hosts' listings of queue pairs.
 
     The folder of a job of our own, of `train operate --run` or `train run --out`, stands for the pages of its ranks on
-    this machine, looked at 2 s apart; also of ranks that are stopped, and of a run that was killed.
+    this machine, looked at 2 s apart, also of ranks that are stopped and of a run that was killed; and for its spans.
 
-    With a fabric, and an NCCL log with the subsystems INIT and NET, the port behind a request that does not complete
-    is named; counters tell apart what paths alone do not.
+    With a fabric, and an NCCL log with the subsystems INIT and NET or listings of queue pairs, the port behind a
+    request that does not complete is named; counters tell apart what paths alone do not.
 
     What a step gains once the process or port is healthy follows from requests like the one that hangs or is slow, or
     from a hardware profile; what the evidence lacks for that is said.
@@ -80,22 +82,19 @@ def diagnose(
     """
     from fabrictune.observability.hangs.analysis import diagnose as find_diagnosis
     from fabrictune.observability.hangs.job import join_evidence
-    from fabrictune.observability.hangs.reading import Found, read_evidence
     from fabrictune.studies.counterfactual import find_counterfactual
     from fabrictune.studies.hang_report import HangReport, make_hang_record, outcome
-    from fabrictune.studies.own_jobs import find_own_job, read_own_job
+    from fabrictune.studies.job_evidence import collect_evidence
 
     started, place = time.perf_counter(), output_folder(out)
     names = _devices(devices)
-    own = [found_job for path in paths if (found_job := find_own_job(path)) is not None]
-    foreign = [path for path in paths if find_own_job(path) is None]
-    found = read_evidence(foreign) if foreign else Found(evidence=(), log=None, num_files=0, notes=())
-    job = join_evidence((*map(read_own_job, own), *found.evidence))
+    found = collect_evidence(paths)
+    job = join_evidence(found.evidence)
     diagnosis = find_diagnosis(job)
     healthy = find_counterfactual(diagnosis, job, hardware) if diagnosis else None
     report = HangReport(job=job, diagnosis=diagnosis, notes=found.notes, why_no_port="no --fabric", healthy=healthy)
     if fabric_file is not None:
-        report = _with_ports(report, found.log, fabric_file, hash_name, counters, names)
+        report = _with_ports(report, found, fabric_file, hash_name, counters, names)
     sources = [str(path) for path in paths]
     record = with_command(make_hang_record(report, sources=sources, started=started, rules=site_rules()))
     directory = record.write(place)
@@ -127,7 +126,7 @@ def _devices(texts: Sequence[str]) -> "list[DeviceName]":
 
 def _with_ports(
     report: "HangReport",
-    log: Any,
+    found: "Found",
     fabric_file: Path,
     hash_name: str | None,
     counters: tuple[Path, Path] | None,
@@ -136,7 +135,7 @@ def _with_ports(
     """Return the report with the ports of the queue pairs that hang, or with the reason why there are none."""
     from dataclasses import replace
 
-    from fabrictune.observability.hangs.queue_pairs import find_hung_queue_pairs
+    from fabrictune.observability.hangs.queue_pairs import find_hung_queue_pairs, find_listed_queue_pairs
     from fabrictune.rdma_bench.counters.differences import compare_snapshots
     from fabrictune.rdma_bench.counters.snapshots import read_snapshot
     from fabrictune.studies.hung_ports import find_hung_ports
@@ -147,11 +146,15 @@ def _with_ports(
     comparison = compare_snapshots(*map(read_snapshot, counters)) if counters else None
     if report.diagnosis is None:
         return replace(report, why_no_port="no request that hangs")
-    if log is None:
-        return replace(report, why_no_port="no NCCL log with connections (NCCL_DEBUG_SUBSYS=INIT,NET)")
-    pairs = find_hung_queue_pairs(report.diagnosis, report.job, log)
-    if not pairs.hung:
-        return replace(report, pairs=pairs, why_no_port="no connection between hosts of this request in the NCCL log")
+    if found.log is None and not found.queue_pairs:
+        reason = "no NCCL log with connections (NCCL_DEBUG_SUBSYS=INIT,NET), and no listing of queue pairs"
+        return replace(report, why_no_port=reason)
+    pairs = find_hung_queue_pairs(report.diagnosis, report.job, found.log) if found.log else None
+    if found.queue_pairs and not (pairs and pairs.hung):
+        pairs = find_listed_queue_pairs(report.diagnosis, report.job, found.queue_pairs)
+    if pairs is None or not pairs.hung:
+        reason = "no connection between hosts of this request in the NCCL log or a listing"
+        return replace(report, pairs=pairs, why_no_port=reason)
     function: Any = hash_name
     spec = HashSpec(function=function) if function else None
     ports = find_hung_ports(fabric, pairs.hung, pairs.others, devices=devices, hash_spec=spec, comparison=comparison)

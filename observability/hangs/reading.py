@@ -13,16 +13,18 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
 from fabrictune.observability.hangs.evidence import Evidence
 from fabrictune.observability.hangs.readers.flight_recorder import is_flight_recorder, read_dump_evidence
 from fabrictune.observability.hangs.readers.inspector import is_inspector, read_inspector_evidence
+from fabrictune.observability.hangs.readers.listings import listing_evidence
 from fabrictune.observability.hangs.readers.nccl_log import is_nccl_log, read_log_evidence
 from fabrictune.observability.hangs.readers.ras import is_ras, read_ras_evidence
 from fabrictune.observability.hangs.readers.stack_files import is_stack_file, read_stack_evidence
 from fabrictune.observability.hangs.readers.watchdog import read_watchdog_evidence
+from fabrictune.rdma_bench.resources import ListedQueuePair, is_listing, read_listing
 
 MAX_FILES = 100_000
 MAX_NAMED = 5  # files that are not read, by name
 FORMATS = (
     "RAS (`ncclras -f json`), NCCL Inspector, PyTorch's flight recorder, logs with NCCL_DEBUG=INFO or of the watchdog, "
-    "stacks of `py-spy dump` or faulthandler"
+    "stacks of `py-spy dump` or faulthandler, `rdma -j resource show qp`"
 )
 
 # How each format is recognised and read, file by file, in this order; logs come last, and together.
@@ -40,6 +42,7 @@ class Found:
 
     evidence: tuple[Evidence, ...]
     log: NcclLog | None  # of all files with messages of NCCL
+    queue_pairs: tuple[ListedQueuePair, ...] = ()  # of all listings
     num_files: int
     notes: tuple[str, ...]
 
@@ -48,12 +51,13 @@ def read_evidence(paths: Sequence[Path]) -> Found:
     """Read files and folders; raises InputError where nothing is evidence of a job."""
     evidence: list[Evidence] = []
     logs: list[Path] = []
+    listed: list[ListedQueuePair] = []
     unknown: list[str] = []
     damaged: list[str] = []
     files = list(_files(paths))
     for path, root in files:
         try:
-            found = list(_read(path, root, logs))
+            found = list(_read(path, root, logs, listed))
         except FabrictuneError as error:
             damaged.append(str(error.mistakes[0]))
             continue
@@ -78,11 +82,16 @@ def read_evidence(paths: Sequence[Path]) -> Found:
                 next_step="give the folder of one job's dumps and logs",
             )
         )
-    return Found(evidence=tuple(evidence), log=log, num_files=len(files), notes=tuple(notes))
+    return Found(evidence=tuple(evidence), log=log, queue_pairs=tuple(listed), num_files=len(files), notes=tuple(notes))
 
 
-def _read(path: Path, root: Path, logs: list[Path]) -> Iterator[Evidence]:
-    """Yield what a file says; a log of NCCL is added to `logs`."""
+def _read(path: Path, root: Path, logs: list[Path], listed: list[ListedQueuePair]) -> Iterator[Evidence]:
+    """Yield what a file says; a log of NCCL is added to `logs`, the queue pairs of a listing to `listed`."""
+    if is_listing(path):
+        queue_pairs = read_listing(path)
+        listed += queue_pairs
+        yield listing_evidence(queue_pairs)
+        return
     for recognises, reader in READERS:
         if recognises(path):
             yield reader(path, root)

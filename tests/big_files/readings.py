@@ -141,6 +141,7 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
                 ("stacks", "rank_0.txt", texts.stacks),
             )
         ),
+        Reading(name="queue pairs, diagnosed", file="host0.json", write=_listings, words=DIAGNOSE),
         Reading(name="RAS", file="ras.json", write=_text(texts.ras), words=("coll", "ras", FILE)),
         Reading(
             name="NCCL log, explained", file="big.log", write=_text(texts.nccl_log), words=("coll", "explain", FILE)
