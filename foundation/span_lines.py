@@ -28,6 +28,7 @@ MAX_TAG_CHARACTERS = 100
 MAX_RANKS = 2**20
 _MAX_TIME_NS = 2**62
 _REQUEST: Final = int(SpanKind.REQUEST)
+_LAST_KIND, _LAST_OPERATION = int(max(SpanKind)), int(max(Operation))
 _PASSES = (SpanKind.FORWARD, SpanKind.BACKWARD, SpanKind.WEIGHT_GRADIENT)
 _DEGREES = ("tp", "cp", "dp", "pp", "ep")
 
@@ -140,21 +141,21 @@ def parse_span(values: object, num_groups: int) -> Span:
     if not isinstance(values, list) or len(values) < 4:
         raise ValueError("not a span")
     numbers = values[:12]
-    if not all(type(number) is int and -_MAX_TIME_NS < number < _MAX_TIME_NS for number in numbers):
+    if set(map(type, numbers)) != {int} or not (-_MAX_TIME_NS < min(numbers) and max(numbers) < _MAX_TIME_NS):
         raise ValueError("a span with what is no number, or one that no span has")
     kind, step, begin, *rest = numbers
-    if kind == SpanKind.REQUEST:
+    if kind == _REQUEST:
         if len(values) != 13 or not isinstance(values[12], str) or len(values[12]) > MAX_TAG_CHARACTERS:
             raise ValueError("a request with other fields")
         after, duration, operation, group, sequence, peer, num_bytes, micro_batch, chunk = rest
-        if not 0 <= group < num_groups or not 0 <= operation <= max(Operation):
+        if not 0 <= group < num_groups or not 0 <= operation <= _LAST_OPERATION:
             raise ValueError("a request of no group or operation of the job")
         start = UNKNOWN if after < 0 else begin + after
         end = UNKNOWN if after < 0 or duration < 0 else start + duration
         return Span(
             kind, step, begin, start, end, operation, group, sequence, peer, num_bytes, micro_batch, chunk, values[12]
         )
-    if not 0 <= kind <= max(SpanKind) or rest[0] < 0:
+    if not 0 <= kind <= _LAST_KIND or rest[0] < 0:
         raise ValueError("a span of no kind, or that ends before it starts")
     if kind in _PASSES:
         if len(values) != 6:

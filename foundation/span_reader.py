@@ -141,7 +141,9 @@ def _sampled(folder: Path, rank: int, first_step: int, room: int) -> list[Span]:
         part = _Part(path, file, rank)
         stride, kept = part.header.stride, list[Span]()
         for span in part:
-            if span.step < first_step and span.step % stride == 0:
+            if span.step >= first_step:  # steps are in order, and from here on whole in the newest spans
+                break
+            if span.step % stride == 0:
                 kept.append(span)
                 while len(kept) > room and stride < 2**62:
                     stride *= 2

@@ -42,6 +42,7 @@ def heat_map(diagnosis: Diagnosis) -> tuple[HeatCell, ...]:
 
 def _requests(diagnosis: Diagnosis) -> Iterator[tuple[str, FloatArray, FloatArray]]:
     joined = diagnosis.joined
+    transfer_J = joined.transfer_ns_J
     usual_J, num_ranks = usual_transfer_ns(joined), len(diagnosis.work.peers_R)
     is_seen_J = joined.is_exposed_J & (usual_J > 0)
     names_J = np.array(
@@ -55,8 +56,8 @@ def _requests(diagnosis: Diagnosis) -> Iterator[tuple[str, FloatArray, FloatArra
         order = np.argsort(ranks, kind="stable")
         found, begins = np.unique(ranks[order], return_index=True)
         for rank, own in zip(found.tolist(), np.split(requests[order], begins[1:]), strict=True):
-            times[rank] = np.median(joined.transfer_ns_J[own])
-            ratios[rank] = np.median(joined.transfer_ns_J[own] / usual_J[own])
+            times[rank] = np.median(transfer_J[own])
+            ratios[rank] = np.median(transfer_J[own] / usual_J[own])
         yield name, times, ratios
 
 
