@@ -16,7 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--hosts", type=int, nargs="*", choices=[*FABRICS], default=[*FABRICS])
+    parser.add_argument("--hosts", type=int, nargs="*", choices=[*FABRICS], default=[64, 128, 432, 1024])
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.trials)
     total = found = located = wrong = alarms = clean = 0

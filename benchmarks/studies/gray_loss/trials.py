@@ -42,6 +42,7 @@ def _two_tiers(num_hosts: int) -> Fabric:
 FABRICS = {
     64: lambda: _two_tiers(64),
     128: lambda: build_fat_tree(FatTreeSpec(radix=8)),
+    256: lambda: _two_tiers(256),
     432: lambda: build_fat_tree(FatTreeSpec(radix=12)),
     1024: lambda: build_fat_tree(FatTreeSpec(radix=16)),
 }
@@ -101,13 +102,17 @@ class Bench:
 
     def trial(self, loss_fraction: float, seed: int, *, packets: int, is_clean: bool = False) -> Trial:
         """Spray with one link losing packets, or none, and look for it."""
+        planted, counts = self.spray(loss_fraction, seed, packets=packets, is_clean=is_clean)
+        return Trial(planted=planted, report=find_lossy_links(counts))
+
+    def spray(self, loss_fraction: float, seed: int, *, packets: int, is_clean: bool = False) -> tuple[str, PathCounts]:
+        """Return the link that loses packets, "" for none, and the counts."""
         random = stream(seed, "trial", f"{loss_fraction}")
         link = self.inner[int(random.integers(len(self.inner)))]
         loss_P = np.zeros(len(self.counts.flow_P))
         if not is_clean:
             loss_P[self.counts.path_E[self.counts.link_E == link]] = loss_fraction
-        counts = self._sprayed(packets, loss_P, random)
-        return Trial(planted="" if is_clean else self.counts.link_L[link], report=find_lossy_links(counts))
+        return "" if is_clean else self.counts.link_L[link], self._sprayed(packets, loss_P, random)
 
     def _sprayed(self, packets: int, loss_P: FloatArray, random: np.random.Generator) -> PathCounts:
         counts = self.counts

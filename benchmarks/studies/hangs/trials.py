@@ -8,7 +8,7 @@ from random import Random
 
 from benchmarks.studies.hangs.faults import FAULTS, Planted, plant
 from benchmarks.studies.hangs.formats import FIRST_PID, FORMATS, Case
-from benchmarks.studies.hangs.halts import Fault, Program, halt
+from benchmarks.studies.hangs.halts import Fault, halt
 from benchmarks.studies.hangs.jobs import make_programs
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.observability.hangs.analysis import diagnose
@@ -62,18 +62,34 @@ class Trial:
 def try_hang(seed: int, num_ranks: int, folder: Path, *, fault: str | None = None, axis: str | None = None,
              formats: tuple[str, ...] | None = None) -> Trial:  # fmt: skip
     """Plant a fault in a job, write what it leaves into a folder, and diagnose that."""
-    random = Random(seed)
-    programs = make_programs(LAYOUTS[num_ranks], num_steps=NUM_STEPS, seed=seed)
-    fault = fault or FAULTS[seed % len(FAULTS)]
-    planted = plant(fault, programs, random, axis=axis)
-    formats = formats or random.choice([one for one in MIXTURES if _tells(one, planted)])
-    return _try(seed, programs, planted, formats, folder)
+    planted, formats = write_hang(seed, num_ranks, folder, fault=fault, axis=axis, formats=formats)
+    return _try(seed, num_ranks, planted, formats, folder)
 
 
 def try_clean(seed: int, num_ranks: int, folder: Path, *, formats: tuple[str, ...] | None = None) -> Trial:
     """Diagnose a job that has ended all its requests, as one between two steps has."""
+    formats = write_clean(seed, num_ranks, folder, formats=formats)
+    return _try(seed, num_ranks, None, formats, folder)
+
+
+def write_hang(seed: int, num_ranks: int, folder: Path, *, fault: str | None = None, axis: str | None = None,
+               formats: tuple[str, ...] | None = None) -> tuple[Planted, tuple[str, ...]]:  # fmt: skip
+    """Plant a fault in a job, write what it leaves into a folder, and return the fault and the formats."""
+    random = Random(seed)
     programs = make_programs(LAYOUTS[num_ranks], num_steps=NUM_STEPS, seed=seed)
-    return _try(seed, programs, None, formats or Random(seed).choice(MIXTURES), folder)
+    planted = plant(fault or FAULTS[seed % len(FAULTS)], programs, random, axis=axis)
+    formats = formats or random.choice([one for one in MIXTURES if _tells(one, planted)])
+    _write(Case(halt=halt(programs, planted.fault), fault=planted.fault.name, ranks=planted.ranks), formats, folder)
+    return planted, formats
+
+
+def write_clean(seed: int, num_ranks: int, folder: Path, *,
+                formats: tuple[str, ...] | None = None) -> tuple[str, ...]:  # fmt: skip
+    """Write what a job without a fault leaves into a folder, and return the formats."""
+    programs = make_programs(LAYOUTS[num_ranks], num_steps=NUM_STEPS, seed=seed)
+    formats = formats or Random(seed).choice(MIXTURES)
+    _write(Case(halt=halt(programs, Fault(name="none")), fault="none", ranks=()), formats, folder)
+    return formats
 
 
 def _tells(formats: tuple[str, ...], planted: Planted) -> bool:
@@ -82,20 +98,18 @@ def _tells(formats: tuple[str, ...], planted: Planted) -> bool:
     return not needs_dumps or "dumps" in formats
 
 
-def _try(
-    seed: int, programs: Mapping[int, Program], planted: Planted | None, formats: tuple[str, ...], folder: Path
-) -> Trial:
-    halted = halt(programs, planted.fault if planted else Fault(name="none"))
-    name, ranks = (planted.fault.name, planted.ranks) if planted else ("none", ())
-    case = Case(halt=halted, fault=name, ranks=ranks)
+def _write(case: Case, formats: tuple[str, ...], folder: Path) -> None:
     for one in formats:
         FORMATS[one](case, folder)
+
+
+def _try(seed: int, num_ranks: int, planted: Planted | None, formats: tuple[str, ...], folder: Path) -> Trial:
     began_s = time.perf_counter()
     job = join_evidence(read_evidence([folder]).evidence)
     diagnosis = diagnose(job)
     return Trial(
         seed=seed,
-        num_ranks=len(programs),
+        num_ranks=num_ranks,
         formats=formats,
         planted=planted,
         diagnosis=diagnosis,

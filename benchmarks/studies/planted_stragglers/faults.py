@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.studies.planted_stragglers.jobs import MS, Disturbance, JobSize
+from benchmarks.studies.planted_stragglers.jobs import MESSAGE_BYTES, MS, Disturbance, JobSize
 from fabrictune.observability.stragglers.diagnosis import Cause
 
 STEP_NS = 200 * MS
+PACKET_BYTES = 4096
+IN_FLIGHT_PACKETS = 122  # 400 Gbps for 10 us
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,15 @@ def lossy_link(size: JobSize, random: np.random.Generator) -> Planted:
     return Planted(cause="slow link", rank=_rank(size, replica, stage), disturbance=faults)
 
 
+def lossy_nic(size: JobSize, random: np.random.Generator) -> Planted:
+    """Return a rank whose NIC loses 0.5 to 2 % of packets: with go-back-N, each loss sends what is in flight again."""
+    faults, replica, stage = _at(size, random)
+    loss = random.uniform(0.005, 0.02)
+    faults.loss_DP[replica, stage] = loss * IN_FLIGHT_PACKETS
+    faults.losses_DP[replica, stage] = loss * MESSAGE_BYTES / PACKET_BYTES
+    return Planted(cause="slow link", rank=_rank(size, replica, stage), disturbance=faults)
+
+
 def collections(size: JobSize, random: np.random.Generator) -> Planted:
     """Return collections of garbage of 30 to 120 ms, half a rank to two a step, each rank at its own moments."""
     faults = Disturbance.none(size)
@@ -74,6 +85,7 @@ FAULTS: dict[str, Plant] = {
     "slow rank": slow_rank,
     "slow link": slow_link,
     "lossy link": lossy_link,
+    "lossy NIC": lossy_nic,
     "garbage collection": collections,
     "loader starvation": starvation,
     "clock offset": wrong_clock,

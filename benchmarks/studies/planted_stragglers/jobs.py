@@ -49,7 +49,8 @@ class Disturbance:
 
     work_SDP: FloatArray  # factor of passes
     link_DP: FloatArray  # factor of a rank's transfers
-    loss_DP: FloatArray  # mean of an exponential addition to that factor
+    loss_DP: FloatArray  # mean of a random addition to that factor
+    losses_DP: FloatArray  # expected losses of a transfer, of which that addition is the sum
     loading_SDP: FloatArray  # added to the wait for data
     collection_SDP: FloatArray  # a collection of garbage in the step's first backward pass
     delay_SDP: FloatArray  # before the gradients are summed, of which no span tells
@@ -63,6 +64,7 @@ class Disturbance:
             work_SDP=np.ones(cells),
             link_DP=np.ones(places),
             loss_DP=np.zeros(places),
+            losses_DP=np.ones(places),
             loading_SDP=np.zeros(cells),
             collection_SDP=np.zeros(cells),
             delay_SDP=np.zeros(cells),
@@ -207,8 +209,8 @@ class _Job:
 
     def _link(self, stage: int) -> FloatArray:
         """Return the factor of a stage's transfers, drawn anew where packets are lost."""
-        loss = self._disturbance.loss_DP[:, stage]
-        return self._disturbance.link_DP[:, stage] + loss * self._random.exponential(1.0, self._size.dp)
+        loss, losses = self._disturbance.loss_DP[:, stage], self._disturbance.losses_DP[:, stage]
+        return self._disturbance.link_DP[:, stage] + loss * self._random.gamma(losses, 1 / losses)
 
     def _add(
         self, kind: SpanKind, step: int, stages: "np.ndarray[tuple[int], np.dtype[np.int64]]", ns: FloatArray
