@@ -9,8 +9,8 @@ a limit that holds for all links together (Bonferroni). Links with the same path
 together.
 
 Spraying may be more even than at random (in turn) or less so (adaptive): the dispersion of all paths, by their median,
-scales every standard deviation, where there are enough paths. It is taken anew with each link, since one lossy link
-moves all paths of its flows.
+scales every standard deviation, where it differs from chance by more than its error. It is taken anew with each link,
+since one lossy link moves all paths of its flows.
 
 Source: the idea of counting sprayed packets by path is SprayCheck's; McCullagh and Nelder, "Generalized Linear Models",
 1989, 4.5 (dispersion).
@@ -32,6 +32,7 @@ MAX_LOSSY = 32
 _LOOK_AHEAD = 3  # links that are tried beyond those accepted: together they may explain what none does alone
 _ROUNDS = 12  # of estimating the losses together
 _MEDIAN_OF_SQUARE = 0.4549  # median of a chi-square with one degree of freedom
+_MEDIAN_ERROR = 2.333  # standard error of that median over one value of many, relative
 _LEAST_DISPERSION = 0.01  # of spraying in turn, which leaves whole packets over
 _LEAST_FREE = 30  # paths beyond what is estimated, from which on their spread says something
 _LEAST_BACKGROUND = 1e-6  # loss of a link without a fault
@@ -58,15 +59,19 @@ class LossReport:
     limit: float  # standard deviations that a shortfall has to be beyond
     dispersion: float  # 1: spraying at random
     background_fraction: float  # loss of paths without a fault; 0 where only receivers count
-    least_packets: float  # on a link, over the links that are tested
+    least_packets: float  # by which a loss is known, of the tested link that has fewest
 
 
-def packets_needed(loss_fraction: float, num_links: int, *, alpha: float = 0.01, power: float = 0.9) -> float:
+def packets_needed(
+    loss_fraction: float, num_links: int, *, share: float = 0.0, alpha: float = 0.01, power: float = 0.9
+) -> float:
     """Return the packets that a link's paths must carry for its loss to be found, sprayed at random.
 
-    Only receivers count. `alpha` is the chance of a false alarm among all links, `power` that of finding the loss.
+    Only receivers count, so that a loss shows against the flow's other paths: those of a link with a `share` of its
+    flows' packets miss `1 - share` of it. `alpha` is the chance of a false alarm among all links, `power` that of
+    finding the loss.
     """
-    return ((_limit(alpha, num_links) + NormalDist().inv_cdf(power)) / loss_fraction) ** 2
+    return ((_limit(alpha, num_links) + NormalDist().inv_cdf(power)) / loss_fraction) ** 2 / (1 - share)
 
 
 def find_lossy_links(counts: PathCounts, *, alpha: float = 0.01, least_loss: float = 0.001) -> LossReport:
@@ -98,7 +103,7 @@ def find_lossy_links(counts: PathCounts, *, alpha: float = 0.01, least_loss: flo
         limit=limit,
         dispersion=fit.dispersion,
         background_fraction=fit.background,
-        least_packets=float(fit.packets_C[fit.is_seen_C].min()) if fit.is_seen_C.any() else 0.0,
+        least_packets=float(fit.information_C[fit.is_seen_C].min()) if fit.is_seen_C.any() else 0.0,
     )
 
 
@@ -141,7 +146,7 @@ class _Fit:
                 self._update()
                 # Where only receivers count, what one link lost is spread over all: the rest expects too much.
                 kept = 1 - self.loss_C[candidate]
-                share = self.shortfall_C[candidate] / self._information_C[candidate]
+                share = self.shortfall_C[candidate] / self.information_C[candidate]
                 self.loss_C[candidate] = min(1.0, max(0.0, 1 - kept * max(0.0, 1 - share)))
             self._update()
         self.dispersion = self._dispersion()
@@ -149,12 +154,12 @@ class _Fit:
 
     def deviations(self, candidate: int) -> float:
         """Return how many standard errors a chosen candidate's loss is from none."""
-        error = float(self.deviation_C[candidate] / self._information_C[candidate])
+        error = float(self.deviation_C[candidate] / self.information_C[candidate])
         return float(self.loss_C[candidate]) / error if error else 0.0
 
     def lossy_link(self, candidate: int) -> LossyLink:
         """Return a chosen candidate's loss."""
-        error = float(self.deviation_C[candidate] / self._information_C[candidate])
+        error = float(self.deviation_C[candidate] / self.information_C[candidate])
         loss = float(self.loss_C[candidate])
         return LossyLink(
             links=self.links[candidate],
@@ -182,9 +187,9 @@ class _Fit:
         self.shortfall_C = np.bincount(self._candidate_E, missing_P[self._path_E], minlength=num)
         self.packets_C = np.bincount(self._candidate_E, self._expected_P[self._path_E], minlength=num)
         variance_C = np.asarray(np.bincount(self._candidate_E, variance_P[self._path_E], minlength=num), np.float64)
-        self._information_C = np.asarray(np.maximum(self.packets_C, 1e-9), np.float64)
+        self.information_C = np.asarray(np.maximum(self.packets_C, 1e-9), np.float64)
         if not counts.knows_sent:
-            variance_C, self._information_C = self._multinomial(variance_C)
+            variance_C, self.information_C = self._multinomial(variance_C)
         self.deviation_C = np.sqrt(np.maximum(variance_C, 0) * self.dispersion)
         self.deviation_C[variance_C <= 1e-6 * self.packets_C] = 0.0
         if not counts.knows_sent:  # a packet or so of each flow is left over where it sprays in turn
@@ -212,7 +217,9 @@ class _Fit:
         if num_paths - self._counts.num_flows - num_lossy < _LEAST_FREE:
             return max(1.0, self.dispersion)
         median = float(np.median(square_P[is_known_P] / variance_P[is_known_P]))
-        return max(_LEAST_DISPERSION, median / _MEDIAN_OF_SQUARE * num_paths / (num_paths - num_lossy))
+        dispersion = median / _MEDIAN_OF_SQUARE * num_paths / (num_paths - num_lossy)
+        is_random = abs(dispersion - 1) < 2 * _MEDIAN_ERROR / num_paths**0.5  # its own error says no more
+        return 1.0 if is_random else max(_LEAST_DISPERSION, dispersion)
 
 
 def _candidates(counts: PathCounts) -> tuple[list[tuple[str, ...]], IntArray]:

@@ -98,7 +98,16 @@ class Bench:
 
     def packets(self, loss_fraction: float) -> int:
         """Return the packets that each host sends for this loss to be found."""
-        return ceil(packets_needed(loss_fraction, len(self.inner), power=POWER))
+        return ceil(packets_needed(loss_fraction, len(self.inner), share=self._share(), power=POWER))
+
+    def _share(self) -> float:
+        """Return the greatest share of a flow's packets on a link between switches."""
+        counts = self.counts
+        is_inner_E = np.isin(counts.link_E, self.inner)
+        path_E = counts.path_E[is_inner_E]
+        pair_E = counts.flow_P[path_E] * len(counts.link_L) + counts.link_E[is_inner_E]
+        share_X = np.bincount(np.unique(pair_E, return_inverse=True)[1], counts.share_P[path_E])
+        return float(share_X.max())
 
     def trial(self, loss_fraction: float, seed: int, *, packets: int, is_clean: bool = False) -> Trial:
         """Spray with one link losing packets, or none, and look for it."""

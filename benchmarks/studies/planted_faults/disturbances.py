@@ -15,42 +15,80 @@ from fabrictune.foundation.errors import FabrictuneError
 from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.trainer_probe.operation.pages import PageReading, read_page
 
-POLL_S = 0.0005
+POLL_S, LOOK_S = 0.0005, 0.05  # for a request, and for a process
 LIMIT_S = 240.0
 LOADER = b"trainer_probe.data.service"
 
 
-class Turns(threading.Thread):
-    """Stops and starts of a process by turns, until the end."""
+class Disturbance(threading.Thread):
+    """Stops and starts of a process, until the end."""
 
-    def __init__(self, find_pid: Callable[[], int | None], *, stopped_s: float, running_s: float) -> None:
+    def __init__(self, find_pid: Callable[[], int | None]) -> None:
         super().__init__(daemon=True)
-        self._find_pid, self._stopped_s, self._running_s = find_pid, stopped_s, running_s
+        self._find_pid = find_pid
         self._is_over = threading.Event()
 
     def end(self) -> None:
-        """End the turns; the process runs."""
+        """End it; the process runs."""
         self._is_over.set()
         self.join()
 
     def run(self) -> None:
         while (pid := self._find_pid()) is None:
-            if self._is_over.wait(POLL_S):
+            if self._is_over.wait(LOOK_S):
                 return
         with suppress(ProcessLookupError):  # it has ended
-            while not self._is_over.wait(self._running_s):
-                os.kill(pid, signal.SIGSTOP)
-                self._is_over.wait(self._stopped_s)
-                os.kill(pid, signal.SIGCONT)
+            while not self._is_over.is_set():
+                self._stop_once(pid)
+
+    def _stop_once(self, pid: int) -> None:
+        raise NotImplementedError
+
+
+class Turns(Disturbance):
+    """Stops of a process for the same part of each period."""
+
+    def __init__(self, find_pid: Callable[[], int | None], *, stopped_s: float, running_s: float) -> None:
+        super().__init__(find_pid)
+        self._stopped_s, self._running_s = stopped_s, running_s
+
+    def _stop_once(self, pid: int) -> None:
+        self._is_over.wait(self._running_s)
+        os.kill(pid, signal.SIGSTOP)
+        self._is_over.wait(self._stopped_s)
+        os.kill(pid, signal.SIGCONT)
+
+
+class Starving(Disturbance):
+    """Stops of a rank's loader, each until the rank has stood still for a time: it has used what was read ahead."""
+
+    def __init__(self, find_pid: Callable[[], int | None], page: Path, *, still_s: float) -> None:
+        super().__init__(find_pid)
+        self._page, self._still_s = page, still_s
+
+    def _stop_once(self, pid: int) -> None:
+        while self._step() < 1 and not self._is_over.wait(LOOK_S):
+            pass
+        os.kill(pid, signal.SIGSTOP)
+        step, since_s = self._step(), time.monotonic()
+        while time.monotonic() < since_s + self._still_s and not self._is_over.wait(LOOK_S):
+            if (now := self._step()) != step:
+                step, since_s = now, time.monotonic()
+        os.kill(pid, signal.SIGCONT)
+        self._is_over.wait(LOOK_S)
+
+    def _step(self) -> int:
+        now = page_of(self._page)
+        return -1 if now is None else now.step
 
 
 def loader_of(pid: int) -> int | None:
     """Return the process of a rank's own loader, if it is there."""
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+    for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            for child in task.read_text().split():
-                if LOADER in Path(f"/proc/{child}/cmdline").read_bytes():
-                    return int(child)
+            parent = status.read_text().rpartition(")")[2].split()[1]
+            if int(parent) == pid and LOADER in status.with_name("cmdline").read_bytes():
+                return int(status.parent.name)
     return None
 
 

@@ -44,7 +44,11 @@ class Training:
 
 
 def train_all(
-    trainings: Sequence[Training], tokens: Path, job: str, sender: "Connection[Event | None, Event | None]", member: "Member"
+    trainings: Sequence[Training],
+    tokens: Path,
+    job: str,
+    sender: "Connection[Event | None, Event | None]",
+    member: "Member",
 ) -> "Arrays":
     """Do the trainings on this rank; rank 0 sends an event before each one, and after each step."""
     for place, training in enumerate(trainings):

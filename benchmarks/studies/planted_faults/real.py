@@ -20,6 +20,8 @@ import numpy as np
 
 from benchmarks.studies.planted_faults.commands import HANG, hang_of, stragglers_of
 from benchmarks.studies.planted_faults.disturbances import (
+    Disturbance,
+    Starving,
     Turns,
     groups_of,
     loader_of,
@@ -40,11 +42,10 @@ from fabrictune.trainer_probe.training.input_pipeline import make_batches
 BATCH = 10  # trainings of one job
 LAYOUTS = {8: ParallelLayout(dp=4, pp=2), 16: ParallelLayout(tp=2, dp=4, pp=2)}
 AXES: dict[int, tuple[Axis, ...]] = {8: ("dp", "pp"), 16: ("tp", "dp", "pp")}
-NUM_STEPS = 9
+NUM_STEPS, NUM_STARVED = 9, 20
 MODEL = {"width": 16, "depth": 2, "num_heads": 2, "vocabulary": 258, "sequence": 16}
 TIMEOUT_S = 3600.0
 PERIOD_S = 0.16  # of a rank that is stopped by turns
-STEP_S = 0.6  # of a training on an idle machine
 
 
 @dataclass(kw_only=True)
@@ -133,9 +134,8 @@ def _plan(trial: Trial, random: np.random.Generator, folder: Path) -> _Plan:
             turns = partial(Turns, lambda: _pid_of(page), stopped_s=stopped_s, running_s=PERIOD_S - stopped_s)
             return plan(training=training(), truth=Truth(cause="slow work", places=place), begin=_starting(turns))
         case "loader starvation":
-            stopped_s = float(random.uniform(2.5, 4.0)) * STEP_S
-            turns = partial(Turns, lambda: _loader_of(page), stopped_s=stopped_s, running_s=0.1)
-            return plan(training=training(), truth=Truth(cause="data loading", places=place), begin=_starting(turns))
+            starve = partial(Starving, lambda: _loader_of(page), page, still_s=float(random.uniform(1.6, 2.6)))
+            return plan(training=training(), truth=Truth(cause="data loading", places=place), begin=_starting(starve))
         case "clock offset":
             truth = Truth(cause="wrong clock", places=place)
             return plan(training=training(clock=(rank, jump_of(random))), truth=truth)
@@ -157,18 +157,25 @@ def _plan(trial: Trial, random: np.random.Generator, folder: Path) -> _Plan:
 
 
 def _recipe(size: int, *, own_loaders: bool) -> Recipe:
+    layout = LAYOUTS[size]
     changes: dict[str, object] = {
         "model": MODEL,
-        "degrees": {"layout": vars(LAYOUTS[size]), "num_batches": 4, "batch_size": 1},
-        "num_steps": NUM_STEPS,
+        "degrees": {
+            "layout": {axis: layout.degree(axis) for axis in layout.rank_axes},
+            "virtual": 1,
+            "num_batches": 4,
+            "batch_size": 1,
+        },
+        "num_steps": NUM_STARVED if own_loaders else NUM_STEPS,
+        "schedule": {"num_steps": NUM_STARVED},
         "loader": "worker" if own_loaders else "machine",
     }
     return load_recipe(find_recipe("tiny"), changes)
 
 
-def _starting(turns: Callable[[], Turns]) -> Callable[[], Callable[[], None]]:
+def _starting(make: Callable[[], Disturbance]) -> Callable[[], Callable[[], None]]:
     def begin() -> Callable[[], None]:
-        thread = turns()
+        thread = make()
         thread.start()
         return thread.end
 
