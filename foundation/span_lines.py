@@ -141,7 +141,7 @@ def parse_span(values: object, num_groups: int) -> Span:
     if not isinstance(values, list) or len(values) < 4:
         raise ValueError("not a span")
     numbers = values[:12]
-    if set(map(type, numbers)) != {int} or not (-_MAX_TIME_NS < min(numbers) and max(numbers) < _MAX_TIME_NS):
+    if set(map(type, numbers)) != {int} or max(numbers) >= _MAX_TIME_NS or min(numbers) <= -_MAX_TIME_NS:
         raise ValueError("a span with what is no number, or one that no span has")
     kind, step, begin, *rest = numbers
     if kind == _REQUEST:

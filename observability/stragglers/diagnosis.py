@@ -28,7 +28,13 @@ from fabrictune.observability.stragglers.replay import (
     without_work,
 )
 from fabrictune.observability.stragglers.requests import JoinedRequests, join_requests
-from fabrictune.observability.stragglers.robust import deviation, median_of_rows, over_peers
+from fabrictune.observability.stragglers.robust import (
+    MIN_ERRORS,
+    deviation,
+    median_error,
+    median_of_rows,
+    over_peers,
+)
 from fabrictune.observability.stragglers.work import PASSES, Work, common_steps, own_work
 
 Cause = Literal["slow work", "slow link", "garbage collection", "data loading", "wrong clock"]
@@ -138,7 +144,8 @@ def _wrong_clock(rank: int, offset_ns_R: FloatArray, step_ns: float) -> Straggle
 def _slow_work(ratio_RS: FloatArray, limits: Limits) -> Iterator[Straggler]:
     """Yield the ranks slower than their peers: in the median step, or in a row of steps."""
     usual_R = median_of_rows(ratio_RS) - 1
-    least = max(limits.slow_work, MIN_SIGMAS * deviation(usual_R))
+    error = median_error(ratio_RS - 1 - usual_R[:, None], ratio_RS.shape[1])  # by all ranks, since steps are few
+    least = max(limits.slow_work, MIN_SIGMAS * deviation(usual_R), MIN_ERRORS * error)
     least_cell = max(2 * limits.slow_work, MIN_SIGMAS * deviation(ratio_RS - 1))
     for rank in np.flatnonzero(np.isfinite(usual_R)).tolist():
         is_slow_S = ratio_RS[rank] - 1 > least_cell

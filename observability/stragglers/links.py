@@ -1,12 +1,14 @@
 """Links of ranks from the transfers of their requests.
 
 A rank whose link is slow has slow messages with all its neighbours, and so do the collectives of its groups. A
-neighbour has one slow message and others that are not: the least excess over a rank's messages is its own link's.
+neighbour has one slow message and others that are not: the least excess over a rank's messages is its own link's. An
+excess counts where the requests' own scatter does not explain it, as on a machine whose processors others use.
 
 Shapes: J joined requests, M members, R ranks.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +17,7 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.spans import Spans
 from fabrictune.foundation.traces import Operation
 from fabrictune.observability.stragglers.requests import JoinedRequests, usual_transfer_ns
-from fabrictune.observability.stragglers.robust import deviation
+from fabrictune.observability.stragglers.robust import MIN_ERRORS, deviation, median_error
 
 MIN_REQUESTS = 5
 MIN_EXCESS = 0.5  # of the usual transfer
@@ -30,6 +32,26 @@ class SlowLink:
     ranks: tuple[int, ...]
     excess_fraction: float  # beyond the usual transfer
     num_requests: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Excess:
+    """Excess of the transfers of one pair of ranks, or of a group."""
+
+    median: float
+    error: float  # standard error of that median
+    cost: float  # of a step
+    number: int
+
+    @classmethod
+    def of(cls, excess: FloatArray, cost: FloatArray) -> "_Excess":
+        number = len(excess)
+        error = median_error(excess, number)
+        return cls(median=float(np.median(excess)), error=error, cost=float(cost.sum()), number=number)
+
+    def is_beyond(self, least: float) -> bool:
+        """Return whether it is more than the least that counts, and more than chance."""
+        return self.median > max(least, MIN_ERRORS * self.error)
 
 
 def slow_links(spans: Spans, joined: JoinedRequests, *, step_ns: float) -> tuple[SlowLink, ...]:
@@ -51,7 +73,7 @@ def slow_links(spans: Spans, joined: JoinedRequests, *, step_ns: float) -> tuple
 def _of_ranks(joined: JoinedRequests, excess_J: FloatArray, cost_J: FloatArray) -> tuple[list[SlowLink], set[int]]:
     """Return the slow links by messages, and the ranks of which either may have one."""
     is_message_J = (joined.operation_J == Operation.SEND) & np.isfinite(excess_J)
-    edges: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
+    edges: dict[int, list[_Excess]] = defaultdict(list)
     messages = np.flatnonzero(is_message_J)
     ends = np.stack([joined.rank_M[joined.first_J[messages] + place] for place in (0, 1)], axis=1)
     pairs, inverse = np.unique(ends, axis=0, return_inverse=True)
@@ -61,17 +83,18 @@ def _of_ranks(joined: JoinedRequests, excess_J: FloatArray, cost_J: FloatArray) 
     for pair, requests in zip(pairs.tolist(), parts, strict=True):
         if len(requests) >= MIN_REQUESTS:
             for rank in pair:
-                value = float(np.median(excess_J[requests])), float(cost_J[requests].sum()), len(requests)
-                edges[rank].append(value)
+                edges[rank].append(_Excess.of(excess_J[requests], cost_J[requests]))
     # an end of the pipeline has one neighbour, whose other messages are not slow
-    excess = {rank: min(value for value, _, _ in own) for rank, own in edges.items()}
-    least = max(MIN_EXCESS, MIN_SIGMAS * deviation(np.array(list(excess.values())))) if excess else 0.0
-    candidates = {rank for rank, value in excess.items() if value > least}
+    excess = {rank: min(own, key=lambda edge: edge.median) for rank, own in edges.items()}
+    least = _least(excess.values())
+    candidates = {rank for rank, own in excess.items() if own.is_beyond(least)}
     single = {rank for rank in candidates if len(edges[rank]) > 1 or not _has_slow_neighbour(rank, pairs, candidates)}
     links = [
-        SlowLink(ranks=(rank,), excess_fraction=excess[rank], num_requests=sum(number for *_, number in edges[rank]))
+        SlowLink(
+            ranks=(rank,), excess_fraction=excess[rank].median, num_requests=sum(edge.number for edge in edges[rank])
+        )
         for rank in sorted(single)
-        if sum(cost for _, cost, _ in edges[rank]) > MIN_STEP_FRACTION
+        if sum(edge.cost for edge in edges[rank]) > MIN_STEP_FRACTION
     ]
     return links, candidates - single
 
@@ -83,14 +106,20 @@ def _has_slow_neighbour(rank: int, pairs: "np.ndarray[tuple[int, int], np.dtype[
 def _of_groups(spans: Spans, joined: JoinedRequests, excess_J: FloatArray, cost_J: FloatArray) -> list[SlowLink]:
     is_joint_J = (joined.operation_J != Operation.SEND) & np.isfinite(excess_J)
     groups = np.unique(joined.group_J[is_joint_J])
-    excess, cost, number = {}, {}, {}
-    for group in groups.tolist():
-        requests = is_joint_J & (joined.group_J == group)
-        excess[group] = float(np.median(excess_J[requests]))
-        cost[group], number[group] = float(cost_J[requests].sum()), int(requests.sum())
-    least = max(MIN_EXCESS, MIN_SIGMAS * deviation(np.array(list(excess.values())))) if excess else 0.0
+    excess = {
+        group: _Excess.of(excess_J[rows], cost_J[rows])
+        for group in groups.tolist()
+        if len(rows := np.flatnonzero(is_joint_J & (joined.group_J == group))) >= MIN_REQUESTS
+    }
+    least = _least(excess.values())
     return [
-        SlowLink(ranks=spans.groups[group], excess_fraction=value, num_requests=number[group])
-        for group, value in excess.items()
-        if value > least and cost[group] > MIN_STEP_FRACTION and number[group] >= MIN_REQUESTS
+        SlowLink(ranks=spans.groups[group], excess_fraction=own.median, num_requests=own.number)
+        for group, own in excess.items()
+        if own.is_beyond(least) and own.cost > MIN_STEP_FRACTION
     ]
+
+
+def _least(excess: Iterable[_Excess]) -> float:
+    """Return the excess that counts among others."""
+    medians = np.array([own.median for own in excess])
+    return max(MIN_EXCESS, MIN_SIGMAS * deviation(medians)) if len(medians) else 0.0

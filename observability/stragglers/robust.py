@@ -5,6 +5,8 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray
 
 MAD_TO_SIGMA = 1.4826  # of a normal distribution
+MEDIAN_TO_MEAN = 1.2533  # standard error of its median over that of its mean
+MIN_ERRORS = 4.0  # standard errors that an excess has to be beyond: 3 of 100,000 are by chance
 
 
 def deviation(values: FloatArray) -> float:
@@ -19,6 +21,11 @@ def median_of_rows(values: FloatArray) -> FloatArray:
     has_any = np.isfinite(values).any(axis=1)
     result[has_any] = np.nanmedian(values[has_any], axis=1)
     return result
+
+
+def median_error(values: FloatArray, number: int) -> float:
+    """Return the standard error of the median of as many values that scatter as these do."""
+    return float(MEDIAN_TO_MEAN * deviation(values) / max(1, number) ** 0.5)
 
 
 def over_peers(values_RS: FloatArray, peers_R: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.studies.planted_stragglers.files import write_files
 from benchmarks.studies.planted_stragglers.jobs import Disturbance, JobSize, simulate
 from fabrictune.cli.main import run
 from fabrictune.trainer_probe.operation.journal import open_journal
-from tests.observability.span_folders import write_files
 
 JOB = """name: job{variant}
 fabric: {{builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 2, tiers: 2}}

@@ -24,8 +24,8 @@ from benchmarks.studies.planted_stragglers.jobs import Disturbance, JobSize, sim
 from fabrictune.observability.gray_loss.counts import PathCounts
 
 JOBS = {
-    64: JobSize(dp=16, pp=4),
-    256: JobSize(dp=64, pp=4, num_batches=6, num_steps=10),
+    64: JobSize(dp=16, pp=4, num_batches=6, num_steps=10),
+    256: JobSize(dp=64, pp=4, num_batches=4, num_steps=8),
     1024: JobSize(dp=256, pp=4, num_batches=4, num_steps=8),
 }
 LOSSES = (0.005, 0.02)
