@@ -17,7 +17,7 @@ from fabrictune.trainer_probe.recipes.schema import Recipe
 ROOT = Path(__file__).parents[3] / "fabrictune"
 RECIPES = sorted((ROOT / "trainer_probe" / "recipes").glob("*.yaml"))
 SWEEPS = sorted((ROOT / "scenarios" / "sweeps").glob("*.yaml"))
-SCHEMAS = {spec: json_schema(spec, spec.__name__) for spec in (Scenario, Recipe, Sweep)}
+SCHEMAS: dict[type, dict[str, Any]] = {spec: json_schema(spec, spec.__name__) for spec in (Scenario, Recipe, Sweep)}
 FABRIC = {"builder": "clos", "num_hosts": 4, "hosts_per_tor_set": 4}
 TRAFFIC = {"workload": "incast", "senders": 3, "message": "1 MB"}
 
