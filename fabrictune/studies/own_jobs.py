@@ -32,6 +32,7 @@ LOOK_S = 2.0  # between two looks
 MAX_PAIRS = 3  # of looks
 ENDED = ("done", "failed")  # sections of ranks that wait for nothing
 STOPPED = ("T", "t")
+LOADER = "loader"  # as pages call it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +195,9 @@ def _signs(rank: int, before: Look | None, now: Look, path: Path) -> Iterator[Si
             yield Sign(who=who, kind=SignKind.GONE, text=text, where=f"/proc/{page.pid}")
     elif state in STOPPED and (before is None or before[1][0] in STOPPED):
         yield Sign(who=who, kind=SignKind.STOPPED, text="stopped by a signal", where=f"/proc/{page.pid}/stat")
+    elif before is not None and page.num_changes == before[0].num_changes and page.tag == LOADER:
+        text = f"waits for its loader in step {page.step}"
+        yield Sign(who=who, kind=SignKind.LOADING, text=text, where=str(path))
     elif before is not None and page.num_changes == before[0].num_changes and cpu_s > before[1][1]:
         text = "uses its processor, and its page does not change: slow, or in a loop"
         yield Sign(who=who, kind=SignKind.BUSY, text=text, where=f"/proc/{page.pid}/stat")

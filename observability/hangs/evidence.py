@@ -24,6 +24,7 @@ class SignKind(StrEnum):
     STACK = "stack"
     SILENT = "silent"  # it did not answer, or wrote nothing where the others did
     BUSY = "busy"  # it uses its processor, and issues nothing
+    LOADING = "loading"  # it waits for data
     ALIVE = "alive"  # it did what others only do while they wait for nothing
 
 

@@ -13,7 +13,7 @@ _CAUSE_OF_PLACE = {
     Place.COLLECTION: Cause.COLLECTION,
     Place.COMPILATION: Cause.COMPILATION,
 }
-_CAUSE_OF_SIGN = {SignKind.GONE: Cause.GONE, SignKind.STOPPED: Cause.STOPPED}
+_CAUSE_OF_SIGN = {SignKind.GONE: Cause.GONE, SignKind.STOPPED: Cause.STOPPED, SignKind.LOADING: Cause.LOADER}
 _RANKING = (*_CAUSE_OF_SIGN.values(), *_CAUSE_OF_PLACE.values())  # the surest first
 
 

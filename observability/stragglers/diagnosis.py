@@ -35,7 +35,7 @@ from fabrictune.observability.stragglers.robust import (
     median_of_rows,
     over_peers,
 )
-from fabrictune.observability.stragglers.work import PASSES, Work, common_steps, own_work
+from fabrictune.observability.stragglers.work import PASSES, Work, common_steps, own_work, waits_for_data_ns
 
 Cause = Literal["slow work", "slow link", "garbage collection", "data loading", "wrong clock"]
 MIN_STEPS = 3
@@ -187,11 +187,10 @@ def _stalls(work: Work, step_ns: float, limits: Limits) -> Iterator[Straggler]:
 
 def _loading(work: Work, step_ns: float, limits: Limits) -> Iterator[Straggler]:
     """Yield the ranks that wait for data longer than others, or the job where all do."""
-    loading_RS = work.own_ns.get(SpanKind.LOADER)
-    if loading_RS is None:
+    waits_R = waits_for_data_ns(work)
+    if waits_R is None:
         return
-    share_R = np.nan_to_num(loading_RS).mean(axis=1) / step_ns
-    share_R = np.where(np.isfinite(work.step_ns_RS).any(axis=1), share_R, np.nan)
+    loading_RS, share_R = work.own_ns[SpanKind.LOADER], waits_R / step_ns
     usual = float(np.nanmedian(share_R))
     if usual > limits.loading:
         yield replace(_straggler("data loading", 0, "same", usual, 1.0), ranks=())

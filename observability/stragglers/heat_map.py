@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.observability.stragglers.diagnosis import Diagnosis
 from fabrictune.observability.stragglers.requests import usual_transfer_ns
 from fabrictune.observability.stragglers.robust import median_of_rows, over_peers
-from fabrictune.observability.stragglers.work import PASSES
+from fabrictune.observability.stragglers.work import PASSES, waits_for_data_ns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class HeatCell:
     kind: str  # "forward", or axis and operation of a request
     num_ranks: int
     time_ns: float  # median of a rank's own work in a step, or of a request's transfer
-    ratio: float  # over peers; -1 where there are none to compare with
+    ratio: float  # over peers; of waits for data 1 and the excess over peers as a share of the step; -1 without peers
 
 
 def heat_map(diagnosis: Diagnosis) -> tuple[HeatCell, ...]:
@@ -35,9 +35,21 @@ def heat_map(diagnosis: Diagnosis) -> tuple[HeatCell, ...]:
     for kind in (kind for kind in PASSES if kind in work.own_ns):
         ratio_R = median_of_rows(over_peers(work.own_ns[kind], work.peers_R))
         cells += _cells(diagnosis, kind.name.lower().replace("_", " "), median_of_rows(work.own_ns[kind]), ratio_R)
+    if (time_R := waits_for_data_ns(work)) is not None:
+        cells += _cells(diagnosis, "data loading", time_R, _excess(time_R, work.peers_R) / diagnosis.step_ns + 1)
     for name, time_R, ratio_R in _requests(diagnosis):
         cells += _cells(diagnosis, name, time_R, ratio_R)
     return tuple(cells)
+
+
+def _excess(time_R: FloatArray, peers_R: IntArray) -> FloatArray:
+    """Return what each rank takes more than the median of its peers; NaN where it has none."""
+    excess_R = np.full(len(time_R), np.nan)
+    for place in np.unique(peers_R):
+        own = np.flatnonzero((peers_R == place) & np.isfinite(time_R))
+        if len(own) > 1:
+            excess_R[own] = np.maximum(time_R[own] - np.median(time_R[own]), 0.0)
+    return excess_R
 
 
 def _requests(diagnosis: Diagnosis) -> Iterator[tuple[str, FloatArray, FloatArray]]:

@@ -16,6 +16,7 @@ from fabrictune.foundation.traces import UNKNOWN
 from fabrictune.observability.stragglers.diagnosis import Cause, Diagnosis, Limits, Straggler
 from fabrictune.observability.stragglers.heat_map import heat_map
 from fabrictune.observability.stragglers.transfer_rates import transfer_rates
+from fabrictune.observability.stragglers.work import waits_for_data_ns
 
 KIND = "train stragglers"
 RULES: Mapping[Cause, Rule] = {
@@ -89,6 +90,21 @@ def outcome(diagnosis: Diagnosis) -> dict[str, Any]:
         "step_ns": round(diagnosis.step_ns),
         "replayed_step_ns": round(diagnosis.replayed_step_ns),
         "num_stragglers": len(diagnosis.stragglers),
+        **_waits_for_data(diagnosis),
+    }
+
+
+def _waits_for_data(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the share of the step that waits for data take: of the middle rank, and of the one that waits longest."""
+    waits_R = waits_for_data_ns(diagnosis.work)
+    if waits_R is None or not np.isfinite(waits_R).any():
+        return {"loading_fraction": 0.0, "most_loading_fraction": 0.0, "most_loading_rank": UNKNOWN}
+    share_R = waits_R / diagnosis.step_ns
+    most = int(np.nanargmax(share_R))
+    return {
+        "loading_fraction": float(np.nanmedian(share_R)),
+        "most_loading_fraction": float(share_R[most]),
+        "most_loading_rank": most,
     }
 
 

@@ -65,6 +65,14 @@ def own_work(spans: Spans) -> Work:
     )
 
 
+def waits_for_data_ns(work: Work) -> FloatArray | None:
+    """Return the mean wait for data in a step of each rank, NaN for ranks without steps; None where none has waited."""
+    loading_RS = work.own_ns.get(SpanKind.LOADER)
+    if loading_RS is None:
+        return None
+    return np.where(np.isfinite(work.step_ns_RS).any(axis=1), np.nan_to_num(loading_RS).mean(axis=1), np.nan)
+
+
 def _subtract_waits(spans: Spans, own_N: FloatArray, is_apart_N: BoolArray, rows: slice) -> None:
     """Take the waits and collections of garbage within a rank's passes and updates off them."""
     start, end, is_apart = spans.start_ns_N[rows], spans.end_ns_N[rows], is_apart_N[rows]

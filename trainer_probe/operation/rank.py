@@ -87,6 +87,7 @@ def _train(task: RankTask, page: RankPage, reporter: Reporter) -> None:
     import torch.distributed as dist
 
     from fabrictune.trainer_probe.operation.resumption import RankSaves
+    from fabrictune.trainer_probe.operation.watched import loader_waits_of
     from fabrictune.trainer_probe.training.hardware import device_of
     from fabrictune.trainer_probe.training.loop import train
     from fabrictune.trainer_probe.training.timed_comm import timed_comm
@@ -143,7 +144,7 @@ def _train(task: RankTask, page: RankPage, reporter: Reporter) -> None:
         machine,
         Monitor(on_step=after, is_stopped=reporter.is_stopped),
         device,
-        hooks=(Hook(before_step=before), *saves.hooks),
+        hooks=(Hook(before_step=before, take_of=loader_waits_of(page)), *saves.hooks),
         restore=saves.restore,
         timeouts=SectionTimeouts(first_step_s=NEVER_S, min_step_s=NEVER_S),
         at_end=finish,

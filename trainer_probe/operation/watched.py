@@ -1,13 +1,14 @@
 """A training that writes a page: its requests through the ledger, its sections and steps through a hook.
 
 A collective counts under its group's number in the ledger, a message under the number of its pair of ranks
-(`message_group`), on both sides in order. A wait that fails stays on the page: it is what the rank waited for.
+(`message_group`), on both sides in order. A wait that fails stays on the page: it is what the rank waited for. So does
+a wait for the loader.
 
 Left out: on a GPU a wait returns at once and the stream stands still instead, so that the page shows the requests made
 and not the one that the stream waits for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from fabrictune.foundation.layout import Groups
@@ -19,7 +20,9 @@ from fabrictune.trainer_probe.operation.pages import RankPage
 from fabrictune.trainer_probe.training.hooks import Hook, Run
 
 if TYPE_CHECKING:
+    from fabrictune.trainer_probe.model.forward import MicroBatch
     from fabrictune.trainer_probe.training.progress import StepReport
+    from fabrictune.trainer_probe.training.training import Take
 
 
 class WatchedLedger(Ledger[Reading]):
@@ -73,4 +76,19 @@ def page_hook(page: RankPage) -> Hook:
         page.step(run.step)
         page.section("step")
 
-    return Hook(before_step=begin, after_step=end)
+    return Hook(before_step=begin, after_step=end, take_of=loader_waits_of(page))
+
+
+def loader_waits_of(page: RankPage) -> "Callable[[Take], Take]":
+    """Return the wrapper of how micro-batches are taken that writes to a page while the rank waits for its loader."""
+
+    def wrap(take: "Take") -> "Take":
+        def watched_take() -> "Sequence[MicroBatch]":
+            page.wait_for_service("loader")
+            batches = take()
+            page.done_waiting()
+            return batches
+
+        return watched_take
+
+    return wrap

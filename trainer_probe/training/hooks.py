@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fabrictune.trainer_probe.parallel.passes import Passes
     from fabrictune.trainer_probe.state.pieces import Piece
     from fabrictune.trainer_probe.state.train_state import StateHead, TrainState
+    from fabrictune.trainer_probe.training.training import Take
 
 
 class Run(Protocol):
@@ -41,6 +42,7 @@ class Hook:
     before_step: "Callable[[Run, int], None] | None" = None  # with the step's number
     after_step: "Callable[[Run, StepReport], None] | None" = None
     passes_of: "Callable[[Passes], Passes] | None" = None  # wraps the two passes of each of a rank's stages
+    take_of: "Callable[[Take], Take] | None" = None  # wraps how a step's micro-batches are taken
     before_update: "Callable[[Run], None] | None" = None  # gradients are summed
     after_update: "Callable[[Run], None] | None" = None  # values are new, unless the step was skipped
     span: SpanKind | None = None  # as which its calls are recorded, where a run's spans are
@@ -58,6 +60,7 @@ class Hooks:
         self.after_update = tuple(filter(None, (hook.after_update for hook in hooks)))
         self._are_busy = tuple(filter(None, (hook.is_busy for hook in hooks)))
         self._wrappers = tuple(filter(None, (hook.passes_of for hook in hooks)))
+        self._take_wrappers = tuple(filter(None, (hook.take_of for hook in hooks)))
 
     def is_busy(self) -> bool:
         """Return whether any hook is."""
@@ -66,3 +69,7 @@ class Hooks:
     def passes_of(self, passes: "Passes") -> "Passes":
         """Return a stage's passes, wrapped by one hook after another, the first one innermost."""
         return reduce(lambda wrapped, wrap: wrap(wrapped), self._wrappers, passes)
+
+    def take_of(self, take: "Take") -> "Take":
+        """Return how a step's micro-batches are taken, wrapped by one hook after another, the first one innermost."""
+        return reduce(lambda wrapped, wrap: wrap(wrapped), self._take_wrappers, take)

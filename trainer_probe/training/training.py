@@ -81,7 +81,7 @@ class Training:
             before(self, self.step)
         began_ns, waited_ns = time.perf_counter_ns(), self.comm.exposed_wait_ns()
         scale, learning_rate = self._scale, self.recipe.schedule.learning_rate(self.step)
-        loss_share, norm = self._update(take, learning_rate)
+        loss_share, norm = self._update(self._hooks.take_of(take), learning_rate)
         exposed_ns = {axis: total - waited_ns.get(axis, 0) for axis, total in self.comm.exposed_wait_ns().items()}
         sums = sum_over_ranks(
             self.comm,

@@ -66,6 +66,7 @@ def _print(record: "RunRecord") -> None:
             f"{outcome['num_ranks']:,} ranks ({outcome['layout']}), {outcome['num_steps']:,} steps of "
             f"{_time(outcome['step_ns'])}, {outcome['num_requests']:,} requests joined; replayed, a step takes "
             f"{_time(outcome['replayed_step_ns'])}",
+            *_loading(outcome),
             "",
         ]
     )
@@ -104,6 +105,12 @@ def _print(record: "RunRecord") -> None:
         print_table(("group", "late requests", "rank", "its share", "late by", "pattern"), late_rows)
     _print_rates(record)
     print_lines([*([""] if found or late else []), *(f"note: {note}" for note in notes_of(record))])
+
+
+def _loading(outcome: dict[str, Any]) -> list[str]:
+    """Return the line on waits for data, where any rank waits."""
+    rank, most, middle = (outcome[name] for name in ("most_loading_rank", "most_loading_fraction", "loading_fraction"))
+    return [f"waits for data: {middle:.1%} of the step, rank {rank} {most:.1%}"] if most > 0 else []
 
 
 def _print_rates(record: "RunRecord") -> None:

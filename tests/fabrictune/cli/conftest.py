@@ -63,6 +63,7 @@ DIMENSIONLESS = frozenset(
         "group",
         "groups",
         "last_rank",
+        "most_loading_rank",
         "operations",
         "requests",
         "requests_expected",

@@ -95,3 +95,28 @@ def test_pages_of_a_run_that_is_gone_say_who_kept_it(tmp_path: Path, capsys: pyt
     assert "error: rank 1" in out
     assert "has not issued a request that the others wait for (likely); number 1 of tp (group 0): all_reduce" in out
     assert not folder.exists()
+
+
+def test_a_rank_that_waits_for_its_loader_keeps_the_others(tmp_path: Path) -> None:
+    """Rank 0 waits for a request that rank 1 has not issued, since its loader gives it no batch."""
+    folder = run_pages(spans_beside(tmp_path / "run"))
+    for rank in range(2):
+        page = create_run_page(folder, rank, ParallelLayout(tp=2))
+        assert page is not None
+        page.section("step")
+        page.step(7)
+        if rank:
+            page.wait_for_service("loader")
+        else:
+            page.issue(0, "tp.sum", 1024)
+            page.wait(0, 0, "tp.sum")
+    try:
+        job = find_own_job(tmp_path / "run")
+        assert job is not None
+        evidence = join_evidence([read_own_job(job, look_s=0)])
+        found = diagnose(evidence)
+    finally:
+        remove_run_pages(folder)
+    assert found is not None
+    assert (found.cause, [evidence.processes[one].rank for one in found.processes]) == (Cause.LOADER, [1])
+    assert any("waits for its loader in step 7" in text for text in found.evidence)

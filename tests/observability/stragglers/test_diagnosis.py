@@ -11,6 +11,7 @@ from fabrictune.foundation.spans import SpanKind, Spans
 from fabrictune.observability.stragglers.diagnosis import Cause, Diagnosis, diagnose
 from fabrictune.observability.stragglers.heat_map import heat_map
 from fabrictune.observability.stragglers.record import make_stragglers_record
+from fabrictune.reports.page import build_page
 from tests.observability.span_folders import SMALL, slow_job
 
 
@@ -81,7 +82,7 @@ def test_the_heat_map_has_each_kind_by_machine_and_place() -> None:
     cells = heat_map(diagnose(slow_job()))
     kinds = dict.fromkeys(cell.kind for cell in cells)
     requests = ["dp all-gather", "dp all-reduce", "dp reduce-scatter", "pp message"]  # of two there are no last ones
-    assert [kind for kind in kinds if kind != "pp all-reduce"] == ["forward", "backward", *requests]
+    assert [kind for kind in kinds if kind != "pp all-reduce"] == ["forward", "backward", "data loading", *requests]
     hottest = max((cell for cell in cells if cell.kind == "backward"), key=lambda cell: cell.ratio)
     assert (hottest.host, hottest.place) == ("node0011", 1)
     assert hottest.ratio == pytest.approx(1.1, abs=0.02)
@@ -117,3 +118,18 @@ def test_requests_that_nobody_else_has_are_left_out() -> None:
     spans = slow_job()
     shifted = replace(spans, sequence_N=np.where(spans.rank_N == 2, spans.sequence_N + 1000, spans.sequence_N))
     assert diagnose(shifted).joined.num_requests < diagnose(spans).joined.num_requests
+
+
+def test_waits_for_data_are_in_the_heat_map_the_outcome_and_on_the_page() -> None:
+    """Rank 13 waits 40 ms for data in each step of about 190 ms, its seven peers not at all."""
+    found = planted(loading_SDP=((slice(None), 5, 1), 40 * MS))
+    cells = {cell.host: cell.ratio for cell in heat_map(found) if cell.kind == "data loading" and cell.place == 1}
+    share = 40 * MS / found.step_ns
+    assert max(cells.values()) == pytest.approx(1 + share, rel=0.05)
+    assert sorted(cells.values())[-2] == pytest.approx(1.0)
+    record = make_stragglers_record(found, name="starved", started=0.0)
+    outcome = record.run["outcome"]
+    assert outcome["most_loading_rank"] == 13
+    assert outcome["most_loading_fraction"] == pytest.approx(share, rel=0.05)
+    assert outcome["loading_fraction"] < 0.001
+    assert "data loading" in build_page([record], title="starved")
