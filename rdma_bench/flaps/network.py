@@ -8,27 +8,24 @@ Source: ip-netns(8), ip-link(8), ss(8); a bridge without spanning tree forwards 
 
 import os
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.held_signals import HeldSignals
-from fabrictune.foundation.time_limits import scaled
+from fabrictune.foundation.network_namespaces import (
+    inside,
+    list_namespaces,
+    processes_in,
+    remove_namespace,
+    require_namespaces,
+    run_batch,
+    run_tool,
+)
 from fabrictune.rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
 
 INTERFACE = "nic0"
-COMMAND_TIMEOUT_S = 30
-FORBIDDEN = ("Operation not permitted", "Permission denied")
-WITHOUT_RIGHTS = (
-    "run it as root with CAP_SYS_ADMIN and CAP_NET_ADMIN: with sudo on the machine itself, or in a container that has "
-    "them (docker run --privileged)"
-)
-WITHOUT_KERNEL = "use a kernel with namespaces, veth and bridge"
 _NAME = re.compile(r"flap(\d+)-(?:switch|host\d)")  # with the number of its process
 _ADDRESSES = ("192.0.2.1", "192.0.2.2")  # for documentation, RFC 5737
 _MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
@@ -43,7 +40,7 @@ class Host:
 
     def command(self, *words: str) -> list[str]:
         """Return the command that runs `words` on this host."""
-        return ["ip", "netns", "exec", self.namespace, *words]
+        return inside(self.namespace, *words)
 
 
 class FlappingNetwork:
@@ -57,27 +54,27 @@ class FlappingNetwork:
 
     def take_down(self) -> None:
         """Cut the second host off."""
-        _run(["ip", "-n", self.switch, "link", "set", "port1", "down"])
+        run_tool(["ip", "-n", self.switch, "link", "set", "port1", "down"])
 
     def bring_up(self) -> None:
         """End the cut."""
-        _run(["ip", "-n", self.switch, "link", "set", "port1", "up"])
+        run_tool(["ip", "-n", self.switch, "link", "set", "port1", "up"])
 
     def retransmission_timeout_ns(self) -> float:
         """Return the longest that any TCP connection between the hosts has now."""
-        listings = (_run(host.command("ss", "--tcp", "--info", "--no-header", "--oneline")) for host in self.hosts)
+        listings = (run_tool(host.command("ss", "--tcp", "--info", "--no-header", "--oneline")) for host in self.hosts)
         return max((time_ns for listing in listings for time_ns in timeouts_in(listing)), default=MIN_TIMEOUT_NS)
 
     def build(self) -> None:
         """Make everything; raises UnavailableError where the kernel cannot."""
         for namespace in (self.switch, *(host.namespace for host in self.hosts)):
-            _run(["ip", "netns", "add", namespace])
-        _run(["ip", "-n", self.switch, "link", "add", "bridge", "up", "type", "bridge"])
+            run_tool(["ip", "netns", "add", namespace])
+        run_tool(["ip", "-n", self.switch, "link", "add", "bridge", "up", "type", "bridge"])
         for number, host in enumerate(self.hosts):
             peer = _ADDRESSES[1 - number], _MACS[1 - number]
             link = f"link add port{number} type veth peer name {INTERFACE} address {_MACS[number]}"
-            _batch(self.switch, [f"{link} netns {host.namespace}", f"link set port{number} master bridge up"])
-            _batch(
+            run_batch(self.switch, [f"{link} netns {host.namespace}", f"link set port{number} master bridge up"])
+            run_batch(
                 host.namespace,
                 [
                     "link set lo up",
@@ -89,10 +86,10 @@ class FlappingNetwork:
 
     def remove(self) -> None:
         """Delete what is there of it, and with it everything inside."""
-        there = _namespaces()
+        there = list_namespaces()
         for namespace in (self.switch, *(host.namespace for host in self.hosts)):
             if namespace in there:
-                _run(["ip", "netns", "del", namespace])
+                remove_namespace(namespace)
 
 
 @contextmanager
@@ -101,10 +98,7 @@ def flapping_network() -> Iterator[FlappingNetwork]:
 
     Networks of processes that were killed are taken down first.
     """
-    if shutil.which("ip") is None:
-        _refuse("iproute2 is not installed", "apt install iproute2")
-    if os.geteuid() != 0:
-        _refuse("network namespaces need root", "run it with sudo, on a machine that may")
+    require_namespaces()
     network = FlappingNetwork(f"flap{os.getpid()}")
     with HeldSignals() as signals:
         _remove_abandoned()
@@ -116,32 +110,9 @@ def flapping_network() -> Iterator[FlappingNetwork]:
             network.remove()
 
 
-def _namespaces() -> set[str]:
-    return {line.split()[0] for line in _run(["ip", "netns", "list"]).splitlines() if line}
-
-
 def _remove_abandoned() -> None:
     """Delete the namespaces of networks whose process is gone and that no other is in."""
-    for namespace in _namespaces():
+    for namespace in list_namespaces():
         match = _NAME.fullmatch(namespace)
-        if match and not Path("/proc", match[1]).exists() and not _run(["ip", "netns", "pids", namespace]).strip():
-            _run(["ip", "netns", "del", namespace])
-
-
-def _batch(namespace: str, lines: Sequence[str]) -> None:
-    """Run several `ip` commands in a namespace; the first that fails ends it."""
-    _run(["ip", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
-
-
-def _run(command: Sequence[str], stdin: str = "") -> str:
-    ran = subprocess.run(  # noqa: S603  # iproute2, with words of this module
-        command, input=stdin, capture_output=True, text=True, timeout=scaled(COMMAND_TIMEOUT_S), check=False
-    )
-    if ran.returncode:
-        is_forbidden = any(text in ran.stderr for text in FORBIDDEN)
-        _refuse(f"{' '.join(command)}: {ran.stderr.strip()}", WITHOUT_RIGHTS if is_forbidden else WITHOUT_KERNEL)
-    return ran.stdout
-
-
-def _refuse(found: str, next_step: str) -> NoReturn:
-    raise UnavailableError(Mistake(where="network namespaces", found=found, next_step=next_step))
+        if match and not Path("/proc", match[1]).exists() and not processes_in(namespace):
+            remove_namespace(namespace)

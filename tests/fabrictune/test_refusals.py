@@ -8,6 +8,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.errors import UnavailableError
+from fabrictune.foundation.network_namespaces import WITHOUT_RIGHTS
 from fabrictune.foundation.settings.keys import list_keys, sections
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 from fabrictune.rdma_bench.flaps import network
@@ -196,7 +197,7 @@ def test_the_next_step_without_rights_is_to_get_them(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with pytest.raises(UnavailableError) as caught, network.flapping_network():
         pass
-    assert caught.value.mistakes[0].next_step == network.WITHOUT_RIGHTS
+    assert caught.value.mistakes[0].next_step == WITHOUT_RIGHTS
 
 
 def test_a_record_of_another_scenario_is_not_replaced_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:

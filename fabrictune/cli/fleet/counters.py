@@ -1,6 +1,5 @@
 """`fabrictune fleet counters`: counters of all nodes, before and after."""
 
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_o
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.framework.rules import site_rules
-from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.cli.framework.wrapped_commands import run_wrapped, wrapped_command
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_S, format_number
 
@@ -127,19 +126,13 @@ def watch(context: click.Context, nodes: NodeOptions, out: Path, fail_on: str, q
 
     from fabrictune.fleet.collect.questions import COUNTERS
 
-    typed = context.find_root().obj
-    command = list(typed[typed.index("--") + 1 :]) if "--" in typed else []
-    if not command:
-        raise InputError(Mistake(where=context.command_path, found="no command", next_step="HOSTS, then -- CMD"))
+    command = wrapped_command(context, next_step="HOSTS, then -- CMD")
     nodes = replace(nodes, arguments=nodes.arguments[: len(nodes.arguments) - len(command)])
     if show_plan(nodes, COUNTERS, as_json=as_json):
         return 0
     started, place = time.perf_counter(), output_folder(out)
     first, started_s = collect_nodes(nodes, COUNTERS, is_quiet=True), time.monotonic()
-    try:
-        status = subprocess.run(command, check=False, stdout=2 if as_json else None).returncode  # noqa: S603 - the user's
-    except OSError as error:
-        raise InputError(Mistake(where=command[0], found=f"cannot be run ({error.strerror})")) from None
+    status = run_wrapped(command, stdout=2 if as_json else None)
     interval_ps = round((time.monotonic() - started_s) * PS_PER_S)
     second = collect_nodes(nodes, COUNTERS, is_quiet=True)
     if status:

@@ -1,0 +1,1 @@
+"""`fabrictune validate testbed`: a miniature cluster in network namespaces of this machine."""

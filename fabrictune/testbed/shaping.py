@@ -1,0 +1,92 @@
+"""The rate of each direction of a link, and what is planted there: a lower rate, a cut, a loss.
+
+A port sends at its rate through a token bucket. Its queue is longer than the windows of the connections that can meet
+there, so that a healthy link drops nothing, as a lossless class does not. A loss is a filter at the *receiving* end, as
+of an optic whose frames fail their check: the sender counts them as sent, the receiver as discarded.
+
+Source: tc-tbf(8), tc-bpf(8); Linux, `Documentation/networking/filter.rst`, extension `rand`.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fabrictune.foundation.network_namespaces import run_batch, run_tool
+from fabrictune.foundation.units import BITS_PER_BYTE
+from fabrictune.testbed.wiring import MTU_BYTES, NamespaceFabric, Settings
+
+MAX_WINDOW_BYTES = 256 * 1024  # of a connection
+QUEUE_BYTES = 64 * MAX_WINDOW_BYTES
+_BURST_S = 0.002
+_ETHERNET_BYTES = 14
+_ALL = 2**32
+_LOAD_RANDOM, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x35, 0x06  # classic BPF
+_RANDOM = 0xFFFFF038  # SKF_AD_OFF + SKF_AD_RANDOM
+_PASS, _DISCARD = 0, 2  # TC_ACT_OK, TC_ACT_SHOT
+
+TCP_SETTINGS: Settings = {
+    "net/ipv4/tcp_congestion_control": "reno",
+    "net/ipv4/tcp_rmem": f"4096 {MAX_WINDOW_BYTES // 2} {MAX_WINDOW_BYTES}",
+    "net/ipv4/tcp_wmem": f"4096 {MAX_WINDOW_BYTES // 2} {MAX_WINDOW_BYTES}",
+    "net/ipv4/tcp_no_metrics_save": 1,  # a connection learns nothing from those before it
+    "net/ipv4/tcp_slow_start_after_idle": 0,
+}
+
+
+def shape(built: NamespaceFabric, rate_bps_by_port: Mapping[int, int] | None = None) -> None:
+    """Let every port send at its fabric's rate, or one that is given; raises UnavailableError."""
+    rates = dict(enumerate(built.fabric.port_rate_bps_P.tolist())) | dict(rate_bps_by_port or {})
+    for number, node in enumerate(built.fabric.node_name_N):
+        run_batch(
+            built.namespace(node), [_bucket(built, port, rates[port]) for port in built.ports_of(number)], tool="tc"
+        )
+
+
+def change_rate(built: NamespaceFabric, port: int, rate_bps: int) -> None:
+    """Let a port send at another rate from now on."""
+    run_batch(_namespace(built, port), [_bucket(built, port, rate_bps)], tool="tc")
+
+
+def set_link(built: NamespaceFabric, port: int, state: str) -> None:
+    """Take a link `down` or `up`; its routes and neighbours come back with it."""
+    run_batch(_namespace(built, port), [f"link set {built.fabric.port_name_P[port]} {state}"])
+    if state == "up":
+        built.restore_routes(int(built.fabric.port_node_P[port]))
+
+
+def discard(built: NamespaceFabric, port: int, fraction: float) -> None:
+    """Lose a share of what a port sends, at random, where it arrives; 0 ends it."""
+    end = int(built.fabric.port_peer_P[port])
+    interface = built.fabric.port_name_P[end]
+    words = [
+        "tc",
+        "-n",
+        _namespace(built, end),
+        "qdisc",
+        "del" if not fraction else "replace",
+        "dev",
+        interface,
+        "clsact",
+    ]
+    run_tool(words)
+    if fraction:
+        threshold = int(np.rint(fraction * _ALL))
+        steps = (
+            (_LOAD_RANDOM, 0, 0, _RANDOM),
+            (_JUMP_IF_AT_LEAST, 0, 1, threshold),
+            (_RETURN, 0, 0, _PASS),
+            (_RETURN, 0, 0, _DISCARD),
+        )
+        code = ",".join([str(len(steps)), *(" ".join(map(str, step)) for step in steps)])
+        add = ["tc", "-n", _namespace(built, end), "filter", "add", "dev", interface, "ingress", "bpf", "da"]
+        run_tool([*add, "bytecode", code])
+
+
+def _bucket(built: NamespaceFabric, port: int, rate_bps: int) -> str:
+    burst = max(2 * (MTU_BYTES + _ETHERNET_BYTES), round(rate_bps / BITS_PER_BYTE * _BURST_S))
+    name = built.fabric.port_name_P[port]
+    return f"qdisc replace dev {name} root tbf rate {rate_bps} burst {burst} limit {QUEUE_BYTES}"
+
+
+def _namespace(built: NamespaceFabric, port: int) -> str:
+    return built.namespace(built.fabric.node_name_N[built.fabric.port_node_P[port]])
