@@ -1,17 +1,23 @@
 """Network namespaces of this machine: made, filled and removed with iproute2, and nothing outside them touched.
 
-Source: ip-netns(8), ip-link(8), tc(8).
+Source: ip-netns(8), ip-link(8), tc(8), setns(2).
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn, TypeVar
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.time_limits import scaled
 
+_NETWORK = 0x40000000  # CLONE_NEWNET
+_PLACE = "/run/netns"
+Made = TypeVar("Made")
 COMMAND_TIMEOUT_S = 30
 FORBIDDEN = ("Operation not permitted", "Permission denied")
 WITHOUT_RIGHTS = (
@@ -33,6 +39,20 @@ def require_namespaces() -> None:
 def inside(namespace: str, *words: str) -> list[str]:
     """Return the command that runs `words` in a namespace."""
     return ["ip", "netns", "exec", namespace, *words]
+
+
+def made_inside(namespace: str, make: Callable[[], Made]) -> Made:
+    """Return what `make` makes in a namespace, such as a socket, which stays there; raises OSError."""
+
+    def make_there() -> Made:
+        with Path(_PLACE, namespace).open("rb") as place:
+            if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _NETWORK):
+                error = ctypes.get_errno()
+                raise OSError(error, os.strerror(error), namespace)
+        return make()
+
+    with ThreadPoolExecutor(max_workers=1) as thread:  # a thread's network is its own, and ends with it
+        return thread.submit(make_there).result()
 
 
 def list_namespaces() -> set[str]:

@@ -1,6 +1,7 @@
 """What a testbed is to be: a fabric with rates that this machine can carry, refused where it cannot be built.
 
-All rates are scaled by one factor, so that oversubscription stays what it was. Left out: cable delays, which are
+All rates are scaled by one factor, so that oversubscription stays what it was. A slash in a port's name, which no
+interface can have, becomes a dot. Left out: cable delays, which are
 shorter than what the kernel takes to forward a packet.
 
 Shapes: P ports, C NICs.
@@ -31,6 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 def plan_testbed(fabric: Fabric, *, rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Return the fabric with its fastest host link at `rate_bps`, other links in proportion; raises FabricError."""
+    fabric = replace(fabric, port_name_P=tuple(name.replace("/", ".") for name in fabric.port_name_P))
     mistakes = [*_mistakes(fabric)]
     if mistakes:
         raise FabricError(*mistakes)

@@ -9,17 +9,16 @@ Source: tc-tbf(8), tc-bpf(8); Linux, `Documentation/networking/filter.rst`, exte
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from fabrictune.foundation.network_namespaces import run_batch, run_tool
 from fabrictune.foundation.units import BITS_PER_BYTE
+from fabrictune.testbed.counters import INCOMING
 from fabrictune.testbed.wiring import MTU_BYTES, NamespaceFabric, Settings
 
 MAX_WINDOW_BYTES = 256 * 1024  # of a connection
 QUEUE_BYTES = 64 * MAX_WINDOW_BYTES
 _BURST_S = 0.002
 _ETHERNET_BYTES = 14
-_ALL = 2**32
+_ALL = 2**32 - 1
 _LOAD_RANDOM, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x35, 0x06  # classic BPF
 _RANDOM = 0xFFFFF038  # SKF_AD_OFF + SKF_AD_RANDOM
 _PASS, _DISCARD = 0, 2  # TC_ACT_OK, TC_ACT_SHOT
@@ -47,6 +46,13 @@ def change_rate(built: NamespaceFabric, port: int, rate_bps: int) -> None:
     run_batch(_namespace(built, port), [_bucket(built, port, rate_bps)], tool="tc")
 
 
+def heal(built: NamespaceFabric, port: int) -> None:
+    """Let a port send at its fabric's rate, without loss, its link up."""
+    change_rate(built, port, int(built.fabric.port_rate_bps_P[port]))
+    discard(built, port, 0.0)
+    set_link(built, port, "up")
+
+
 def set_link(built: NamespaceFabric, port: int, state: str) -> None:
     """Take a link `down` or `up`; its routes and neighbours come back with it."""
     run_batch(_namespace(built, port), [f"link set {built.fabric.port_name_P[port]} {state}"])
@@ -57,29 +63,25 @@ def set_link(built: NamespaceFabric, port: int, state: str) -> None:
 def discard(built: NamespaceFabric, port: int, fraction: float) -> None:
     """Lose a share of what a port sends, at random, where it arrives; 0 ends it."""
     end = int(built.fabric.port_peer_P[port])
-    interface = built.fabric.port_name_P[end]
-    words = [
-        "tc",
-        "-n",
-        _namespace(built, end),
-        "qdisc",
-        "del" if not fraction else "replace",
-        "dev",
-        interface,
-        "clsact",
-    ]
-    run_tool(words)
+    namespace, interface = _namespace(built, end), built.fabric.port_name_P[end]
+    has_filter = INCOMING in run_tool(["tc", "-n", namespace, "qdisc", "show", "dev", interface])
+    remove = [f"qdisc del dev {interface} {INCOMING}"] if has_filter else []
+    add = [f"qdisc add dev {interface} {INCOMING}", f"filter add dev {interface} ingress bpf da bytecode"]
+    run_batch(namespace, remove, tool="tc")
     if fraction:
-        threshold = int(np.rint(fraction * _ALL))
-        steps = (
-            (_LOAD_RANDOM, 0, 0, _RANDOM),
-            (_JUMP_IF_AT_LEAST, 0, 1, threshold),
-            (_RETURN, 0, 0, _PASS),
-            (_RETURN, 0, 0, _DISCARD),
-        )
-        code = ",".join([str(len(steps)), *(" ".join(map(str, step)) for step in steps)])
-        add = ["tc", "-n", _namespace(built, end), "filter", "add", "dev", interface, "ingress", "bpf", "da"]
-        run_tool([*add, "bytecode", code])
+        run_tool(["tc", "-n", namespace, *add[0].split()])
+        run_tool(["tc", "-n", namespace, *add[1].split(), _random_filter(fraction)])
+
+
+def _random_filter(fraction: float) -> str:
+    """Return the classic BPF program that discards a share of packets, in the form of `tc`."""
+    steps = (
+        (_LOAD_RANDOM, 0, 0, _RANDOM),
+        (_JUMP_IF_AT_LEAST, 0, 1, round(fraction * _ALL)),
+        (_RETURN, 0, 0, _PASS),
+        (_RETURN, 0, 0, _DISCARD),
+    )
+    return ",".join([str(len(steps)), *(" ".join(map(str, step)) for step in steps)])
 
 
 def _bucket(built: NamespaceFabric, port: int, rate_bps: int) -> str:

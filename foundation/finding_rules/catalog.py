@@ -19,6 +19,7 @@ from fabrictune.foundation.finding_rules import (
     simulation,
     spans,
     survival,
+    testbed,
 )
 from fabrictune.foundation.finding_rules.schema import Rule
 
@@ -44,6 +45,7 @@ SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Jobs in logs of NCCL": nccl.JOBS,
     "State of running jobs": nccl.STATES,
     "Jobs that stand still": hangs.HANGS,
+    "Links of a testbed": testbed.TESTBED,
 }
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in chain.from_iterable(SUBJECTS.values())}
 

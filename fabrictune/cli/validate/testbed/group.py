@@ -9,6 +9,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.wrapped_commands import run_wrapped, wrapped_command
+from fabrictune.cli.validate.testbed.faults import heal, links, plant
 from fabrictune.cli.validate.testbed.sources import fabric_options, name_option
 
 if TYPE_CHECKING:
@@ -120,6 +121,10 @@ def down(name: str, is_all: bool, as_json: bool) -> None:
     else:
         print_lines(f"testbed {one}: {number} namespaces removed" for one, number in removed.items())
         print_lines([] if removed else ["no testbed"])
+
+
+for command in (links, plant, heal):
+    testbed.add_command(command)
 
 
 def _show_made(made: "Testbed", *, as_json: bool) -> None:
