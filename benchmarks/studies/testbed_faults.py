@@ -1,13 +1,13 @@
 """How often a fault that is planted on a testbed's link is named, and how often a healthy testbed has an alarm.
 
-Run as root: `python -m benchmarks.studies.testbed_faults [--trials N] [--out FILE]` (20 of each are about fifteen
-minutes); started again it goes on. Eight hosts under two leaves and four spines, 20 Mbps, two greedy streams a host. A
-trial plants one fault on a busy link, looks for five seconds, and heals it: a rate of 30 to 70 %, a flap of 0.2 to 1 s,
-or 1 % loss. It is right when exactly the planted link is named, as what was planted.
+Run as root: `python -m benchmarks.studies.testbed_faults [--trials N] [--out FILE]` (20 of each are about a quarter of
+an hour); started again it goes on. Eight hosts under two leaves and four spines, 20 Mbps, two greedy streams a host.
+A trial plants one fault on a busy link, looks for five seconds, and heals it: a rate of 30 to 70 %, a flap of 0.2 to
+1 s, or 1 % loss. It is right when exactly the planted link is named, as what was planted.
 
-Expected before the first run: 20 of 20 of each fault, and no alarm in 20 clean trials. A flap and a loss are counters of
-the kernel and cannot be missed, but for a loss of 1 % where fewer than three of some 1,000 packets are hit (one in a few
-thousand trials). A slow link is missed only if its queue never waits at both ends of three windows of 0.2 s.
+Expected before the first run: 20 of 20 of each fault, and no alarm in 20 clean trials. A flap and a loss are counters
+of the kernel and cannot be missed, but for a loss of 1 % where fewer than three of some 1,000 packets are hit (one in a
+few thousand trials). A slow link is missed only if its queue does not wait for a second without a break.
 """
 
 import argparse

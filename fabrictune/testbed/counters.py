@@ -50,8 +50,9 @@ class LinkCounters:
         del columns["time_s_P"]
         time_s_P = np.zeros(self._num_ports)
         for own, port_of, port_of_name in zip(self._sockets, self._port, self._port_of_name, strict=True):
-            time_s_P[list(port_of.values())] = time.monotonic()
-            for queue in own.queues():
+            asked_s, queues = time.monotonic(), list(own.queues())
+            time_s_P[list(port_of.values())] = (asked_s + time.monotonic()) / 2
+            for queue in queues:
                 if (port := port_of.get(queue.interface)) is None:
                     continue
                 if queue.kind == INCOMING:

@@ -4,7 +4,8 @@
   congestion is no loss.
 - *flap*: both ports of a link lost their carrier.
 - *slow*: a port for which packets wait sends at its rate, whatever other links do. So only windows count at both ends
-  of which its queue was not empty; the best of them must come near the planned rate. A link that nothing waits for is
+  of which its queue was not empty, several in a row at one steady rate: a queue that fills and empties in between, as
+  of traffic that waits for acknowledgements from behind a slow link, is not steady. A link that nothing waits for is
   never called slow, also where its traffic is.
 
 A link that flaps or loses is not also called slow: its windows are not its own.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.checks import CheckReport, run_checks
 from fabrictune.foundation.finding_rules.testbed import FLAPPED, LOSSY, SLOW, TESTBED
 from fabrictune.foundation.findings import Confidence, Finding
@@ -28,7 +29,8 @@ from fabrictune.topology.fabric import Fabric
 MIN_LOSS_FRACTION = 0.001
 MIN_LOST_PACKETS = 3
 MIN_RATE_FRACTION = 0.9
-MIN_WINDOWS = 3  # in which a queue waits
+MIN_WINDOWS = 5  # in a row, in which a queue waits
+STEADY_FRACTION = 0.15  # by which their rates may be off their mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,8 @@ class LinkUse:
     discarded_P: IntArray  # of what the port sent, where it arrived
     queue_drops_P: IntArray
     carrier_changes_P: IntArray
-    num_busy_windows_P: IntArray
     best_busy_bps_P: FloatArray  # of windows throughout which packets waited; 0 without one
+    steady_bps_P: FloatArray  # the highest mean of MIN_WINDOWS of them in a row at one rate; 0 without such
 
     @property
     def rate_bps_P(self) -> FloatArray:
@@ -67,8 +69,8 @@ def link_use(fabric: Fabric, readings: Sequence[LinkReading]) -> LinkUse:
         discarded_P=(last.receive_drops_P - first.receive_drops_P)[fabric.port_peer_P],
         queue_drops_P=last.queue_drops_P - first.queue_drops_P,
         carrier_changes_P=last.carrier_changes_P - first.carrier_changes_P,
-        num_busy_windows_P=is_busy_WP.sum(axis=0),
         best_busy_bps_P=np.where(is_busy_WP, rate_WP, 0.0).max(axis=0),
+        steady_bps_P=_steady_bps_P(rate_WP, is_busy_WP),
     )
 
 
@@ -78,7 +80,18 @@ def check_links(use: LinkUse) -> CheckReport:
     return run_checks([rule.id for rule in TESTBED], f"{use.fabric.num_ports // 2:,} links", findings)
 
 
-def _is_lossy_P(use: LinkUse) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _steady_bps_P(rate_WP: FloatArray, is_busy_WP: BoolArray) -> FloatArray:
+    """Return the highest rate at which each port sent steadily while packets waited, 0 where there is none."""
+    highest_P = np.zeros(rate_WP.shape[1])
+    for first in range(len(rate_WP) - MIN_WINDOWS + 1):
+        rows = slice(first, first + MIN_WINDOWS)
+        mean_P = rate_WP[rows].mean(axis=0)
+        is_steady_P = (np.abs(rate_WP[rows] - mean_P) <= STEADY_FRACTION * mean_P).all(axis=0)
+        highest_P = np.where(is_busy_WP[rows].all(axis=0) & is_steady_P, np.maximum(highest_P, mean_P), highest_P)
+    return highest_P
+
+
+def _is_lossy_P(use: LinkUse) -> BoolArray:
     enough_P = use.discarded_P >= np.maximum(MIN_LOST_PACKETS, MIN_LOSS_FRACTION * use.sent_packets_P)
     return np.asarray(enough_P, bool)
 
@@ -109,11 +122,11 @@ def _flapped(use: LinkUse) -> Iterator[Finding]:
 def _slow(use: LinkUse) -> Iterator[Finding]:
     planned_P, peer_P = use.fabric.port_rate_bps_P, use.fabric.port_peer_P
     explained_P = _is_lossy_P(use) | (use.carrier_changes_P > 0)
-    is_slow_P = (use.num_busy_windows_P >= MIN_WINDOWS) & (use.best_busy_bps_P < MIN_RATE_FRACTION * planned_P)
+    is_slow_P = (use.steady_bps_P > 0) & (use.best_busy_bps_P < MIN_RATE_FRACTION * planned_P)
     for port in np.nonzero(is_slow_P & ~explained_P & ~explained_P[peer_P])[0].tolist():
         yield SLOW.finding(
             entity=use.fabric.link_label(port),
-            actual=f"at most {format_rate(use.best_busy_bps_P[port])} in {use.num_busy_windows_P[port]} busy windows",
+            actual=f"steadily {format_rate(float(use.steady_bps_P[port]))} while packets wait",
             expected=format_rate(int(planned_P[port])),
             confidence=Confidence.MEASURED,
         )

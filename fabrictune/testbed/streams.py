@@ -27,17 +27,16 @@ class Stream:
 def streams(built: NamespaceFabric, wanted: Sequence[Stream]) -> Iterator[None]:
     """Keep streams busy while the block runs."""
     with ExitStack() as stack:
-        listener = {
-            nic: made_inside(
-                _namespace(built, nic), lambda nic=nic: socket.create_server((_address(built, nic), _PORT))
-            )
-            for nic in {stream.destination_nic for stream in wanted}
-        }
+        listener = {nic: _listener(built, nic) for nic in {stream.destination_nic for stream in wanted}}
         for one in listener.values():
             stack.callback(one.close)
         for stream in wanted:
             _start(built, stream, listener[stream.destination_nic], stack)
         yield
+
+
+def _listener(built: NamespaceFabric, nic: int) -> socket.socket:
+    return made_inside(_namespace(built, nic), lambda: socket.create_server((_address(built, nic), _PORT)))
 
 
 def _start(built: NamespaceFabric, stream: Stream, listener: socket.socket, stack: ExitStack) -> None:

@@ -12,7 +12,7 @@ def watch_links(
     built: NamespaceFabric, *, duration_s: float, interval_s: float, progress: Progress | None = None
 ) -> Sequence[LinkReading]:
     """Return readings over a duration, the first at once, the last at its end."""
-    readings = []
+    readings: list[LinkReading] = []
     with link_counters(built) as counters:
         started_s = time.monotonic()
         while (elapsed_s := time.monotonic() - started_s) < duration_s or len(readings) < 2:

@@ -25,9 +25,9 @@ SLOW = Rule(
     id="testbed.link-slow",
     severity=Severity.ERROR,
     title="Link slower than planned",
-    meaning="Whenever packets waited for the port throughout a window, it sent less than 90 % of its planned rate.",
+    meaning="While packets waited for the port, it sent steadily at less than 90 % of its planned rate.",
     impact="Every flow over the link gets less than its share, and a collective is as slow as its slowest flow.",
-    evidence="Bytes sent in the windows at both ends of which the port's queue was not empty.",
+    evidence="Bytes sent in five windows in a row at both ends of which the port's queue was not empty.",
     next_step="compare the port's shaper with the planned fabric",
 )
 TESTBED = (LOSSY, FLAPPED, SLOW)

@@ -33,7 +33,7 @@ def readings(*sent_bytes: int, waiting: int = 1, drops: int = 0, changes: int = 
         is_last = second == len(sent_bytes) - 1
         found.append(
             LinkReading(
-                time_s_P=zeros_P + float(second),
+                time_s_P=np.full(FABRIC.num_ports, float(second)),
                 sent_bytes_P=is_nic_P * number,
                 sent_packets_P=is_nic_P * (number // 1000),
                 waiting_bytes_P=is_nic_P * waiting,
@@ -51,18 +51,23 @@ def named(found: list[LinkReading]) -> list[tuple[str, str]]:
 
 
 def test_a_port_that_is_waited_for_sends_at_its_rate() -> None:
-    """8 Mbps are 1 MB a second: 0.91 MB in the best of three is enough, 0.89 is not; two windows are too few."""
-    link = FABRIC.link_label(NIC)
-    assert named(readings(0, 400_000, 1_310_000, 1_700_000)) == []
-    assert named(readings(0, 400_000, 1_290_000, 1_700_000)) == [("slow", link)]
-    assert named(readings(0, 400_000, 800_000)) == []
-    assert named(readings(0, 100_000, 200_000, 300_000, waiting=0)) == []
+    """8 Mbps are 1 MB a second: five windows of 0.4 MB are slow, four are too few, and one of 0.91 clears the port."""
+    slow = [400_000 * second for second in range(6)]
+    assert named(readings(*slow)) == [("slow", FABRIC.link_label(NIC))]
+    assert named(readings(*slow[:-1])) == []
+    assert named(readings(*slow, slow[-1] + 910_000)) == []
+    assert named(readings(*slow, waiting=0)) == []
+
+
+def test_a_queue_that_fills_and_empties_is_not_slow() -> None:
+    """Bursts of 0.3 and 0.6 MB in turn: the queue was seen waiting, and cannot have waited throughout."""
+    assert named(readings(0, 300_000, 900_000, 1_200_000, 1_800_000, 2_100_000)) == []
 
 
 def test_what_is_lost_and_what_went_down_is_not_called_slow() -> None:
-    """Three packets of 1,200 are a loss, two are not; with either the port's rate is not its own."""
+    """Three packets of 2,000 are a loss, two are not; with either the port's rate is not its own."""
     link = FABRIC.link_label(NIC)
-    slow = (0, 400_000, 800_000, 1_200_000)
+    slow = [400_000 * second for second in range(6)]
     assert named(readings(*slow, drops=2)) == [("slow", link)]
     assert named(readings(*slow, drops=3)) == [("loss", link)]
     assert named(readings(*slow, changes=2)) == [("flap", FABRIC.link_label(min(NIC, PEER)))]

@@ -149,8 +149,8 @@ def _show_made(made: "Testbed", *, as_json: bool) -> None:
             f"{fabric.num_ports // 2} links of {' and '.join(map(format_rate, rates))}"
         ]
     )
-    rows = [(host, made.address(host), ", ".join(interfaces)) for host, interfaces in hosts.items()]
-    print_table(("host", "address", "interfaces"), rows, indent=2)
+    cells = [(host, made.address(host), ", ".join(interfaces)) for host, interfaces in hosts.items()]
+    print_table(("host", "address", "interfaces"), cells, indent=2)
     print_lines([f"fabric: {made.fabric_file}", *(f"{what}: {path}" for what, path in reached.items())])
     print_lines([f"note: {note}" for note in fabric.notes])
     print_lines([f"next: fabrictune validate testbed enter --name {made.name} -- CMD"])
