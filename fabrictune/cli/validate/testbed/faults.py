@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -49,7 +49,7 @@ def links(name: str, seconds: float, interval_s: float, fail_on: str, quiet: boo
         if not quiet:
             _print(use)
         print_findings(report)
-    return exit_code(report.findings, fail_on)
+    return conclude(fail_on, report)
 
 
 @click.command()
