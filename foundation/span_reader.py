@@ -60,6 +60,11 @@ def find_spans(run: Path) -> Mapping[int, Path]:
     return {rank: folder for folder, ranks in found if (len(folder.name), folder.name) == newest for rank in ranks}
 
 
+def is_span_folder(folder: Path) -> bool:
+    """Return whether a folder holds the files of ranks' spans themselves, as `NAME-spans` beside a record does."""
+    return bool(_ranks_in(folder))
+
+
 def read_spans(run: Path, *, max_spans: int = MAX_SPANS) -> Spans:
     """Return the spans of a run's folder; raises TraceError, with all mistakes of the files."""
     folders = find_spans(run)

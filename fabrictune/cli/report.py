@@ -20,18 +20,30 @@ report = CommandGroup(name="report", help="Make HTML pages from run records and 
 def build(records: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Show one RECORD, or several side by side, as one page that needs no network to be read.
 
+    Folders of spans, which training runs write beside their records, are named and left out: `train stragglers`,
+    `trace timeline` and `report block` draw them.
+
     \b
     Example:
       fabrictune report build runs/incast
+      fabrictune report build runs/*
       fabrictune report build runs/before runs/after --out comparison.html
     """
+    from fabrictune.foundation.record_folders import HEAD
+    from fabrictune.foundation.span_reader import is_span_folder
+    from fabrictune.foundation.wording import some
     from fabrictune.reports.page import write_page
 
-    page = write_page(records, out)
+    spans = [folder for folder in records if not (folder / HEAD).exists() and is_span_folder(folder)]
+    drawn = [folder for folder in records if folder not in spans]
+    page = write_page(drawn or records, out)
+    names = some(map(str, spans))
+    drawers = "`train stragglers`, `trace timeline` and `report block` draw them"
+    notes = [f"folders of spans, left out: {len(spans):,} ({names}); {drawers}"] if spans else []
     if as_json:
-        print_json({"page": str(page), "records": [str(record) for record in records]})
+        print_json({"page": str(page), "records": [str(record) for record in drawn], "notes": notes})
     else:
-        print_lines([f"page: {page}"])
+        print_lines([*(f"note: {note}" for note in notes), f"page: {page}"])
 
 
 @report.command()

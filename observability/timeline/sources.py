@@ -20,6 +20,18 @@ from fabrictune.observability.timeline.simulation import TABLES, simulation_time
 from fabrictune.observability.timeline.timeline import Fact, Timeline
 
 TRACE = "comm_trace.parquet"
+ALLOWED = f"a record of `train run` or `sim run`, or a folder with spans/ or {TRACE}"
+SIMULATE = (
+    "name the plan's job_trace.parquet in a scenario (`traffic: {workload: comm_trace, file: ..., layout: ...}`), "
+    "simulate that with `fabrictune sim run`, and show its record"
+)
+_WITHOUT_TIMES = {  # what records of requests to come have, and how to get times
+    "train plan": ("a plan, whose requests have no times", SIMULATE),
+    "validate predict": (
+        "a prediction, which has the parts of a step and no requests",
+        f"plan the recipe with `fabrictune train plan`; {SIMULATE}",
+    ),
+}
 _SERIES = (
     ("MFU", "mfu_fraction", "%", 100.0),
     ("tokens/s", "tokens_per_s", "tokens/s", 1.0),
@@ -57,7 +69,7 @@ def read_timeline(paths: Sequence[Path], selection: Selection) -> Timeline:
     if is_folder and _has_spans(source):
         activity = activity_of_spans(read_spans(source))
     else:
-        activity = _read_trace([_trace_of(source)] if is_folder else paths)
+        activity = _read_trace([_trace_of(source, record)] if is_folder else paths)
         facts["hosts"] = "not in the trace: its ranks are taken to have one clock"
     aligned, clocks = align(
         _selected(activity, selection, str(source)), precision_ns=selection.precision_ns, where=str(source)
@@ -74,20 +86,23 @@ def _read_trace(paths: Sequence[Path]) -> Activity:
                 where=str(paths[0]),
                 found="no request with a time",
                 allowed="a trace that was measured, such as the record of `fabrictune train run`",
-                next_step="a plan has times once it is simulated: fabrictune sim run, then this command on its record",
+                next_step=f"of a plan: {SIMULATE}",
             )
         )
     return activity
 
 
-def _trace_of(folder: Path) -> Path:
+def _trace_of(folder: Path, record: RunRecord | None) -> Path:
     """Return the communication trace of a folder; raises InputError where it has none."""
     if not (folder / TRACE).is_file():
+        if record is not None and record.kind in _WITHOUT_TIMES:
+            found, next_step = _WITHOUT_TIMES[record.kind]
+            raise InputError(Mistake(where=str(folder), found=found, allowed=ALLOWED, next_step=next_step))
         raise InputError(
             Mistake(
                 where=str(folder),
                 found="neither spans, nor a communication trace, nor a simulated run",
-                allowed=f"a record of `train run` or `sim run`, or a folder with spans/ or {TRACE}",
+                allowed=ALLOWED,
             )
         )
     return folder / TRACE

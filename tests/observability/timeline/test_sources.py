@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import CommTrace, Dependencies, Operation
 from fabrictune.observability.timeline.sources import Selection, read_timeline
 
@@ -86,3 +87,17 @@ def test_a_plan_and_an_empty_folder_are_refused_with_the_next_step(tmp_path: Pat
         read_timeline([tmp_path / "empty"], ALL)
     with pytest.raises(InputError, match="one folder, or files of a trace"):
         read_timeline([tmp_path / "empty", tmp_path], ALL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("train plan", "a plan, whose requests have no times"),
+        ("validate predict", "a prediction, which has the parts of a step and no requests"),
+    ],
+)
+def test_records_of_steps_to_come_say_how_they_get_times(kind: str, found: str, tmp_path: Path) -> None:
+    RunRecord(kind=kind, run={"name": "job"}).write(tmp_path / "record")
+    with pytest.raises(InputError, match=found) as caught:
+        read_timeline([tmp_path / "record"], ALL)
+    assert "simulate that with `fabrictune sim run`, and show its record" in caught.value.mistakes[0].next_step
