@@ -9,22 +9,19 @@ Source: RoCEv2 (InfiniBand Architecture Specification, annex A17): the source po
 Shapes: Q queue pairs.
 """
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.csv_rows import MAX_MISTAKES, read_csv_rows
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import QueuePairs
 
 MAX_SOURCE_PORT_BYTES = 128 * 2**20
-MAX_MISTAKES = 20
 COLUMNS = ("source", "destination", "source_qpn", "destination_qpn", "source_port")
 LIMIT_PORT = 2**16
 _NUMBER = re.compile(r"(?:(0x)(?=[0-9a-fA-F]{1,8}$))?((?(1)[0-9a-fA-F]+|[0-9]{1,9}))")
@@ -89,33 +86,16 @@ class _Reader:
 
     def rows(self) -> Iterator[tuple[int, Identity, int]]:
         """Yield line, identity and port of each row that can be read; raises InputError for a file that cannot."""
-        reader = csv.reader(io.StringIO(read_text(self.path, max_bytes=MAX_SOURCE_PORT_BYTES), newline=""))
-        try:
-            names = [name.strip().lower() for name in next(reader, [])]
-            missing = [name for name in COLUMNS if name not in names]
-            if missing:
-                found = f"no column {', '.join(missing)}"
-                raise self._error(1, found, f"a first line with {', '.join(COLUMNS)}")
-            at = {name: names.index(name) for name in COLUMNS}
-            for cells in reader:
-                if cells:
-                    yield from self._row(reader.line_num, cells, at, len(names))
-        except csv.Error as error:
-            raise self._error(reader.line_num, f"no CSV ({error})", "a row a line") from None
-
-    def _row(
-        self, line: int, cells: Sequence[str], at: Mapping[str, int], num_columns: int
-    ) -> Iterator[tuple[int, Identity, int]]:
-        if len(cells) != num_columns:
-            self._note(line, f"{len(cells)} columns", f"{num_columns}, as in the first line")
-            return
-        source, destination = (self._nic(line, cells[at[name]].strip()) for name in ("source", "destination"))
-        source_qpn, destination_qpn = (
-            self._number(line, name, cells[at[name]], 2**24) for name in ("source_qpn", "destination_qpn")
-        )
-        port = self._number(line, "source_port", cells[at["source_port"]], LIMIT_PORT)
-        if min(source, destination, source_qpn, destination_qpn, port) >= 0:
-            yield line, (source, destination, source_qpn, destination_qpn), port
+        rows = read_csv_rows(self.path, required=COLUMNS, max_bytes=MAX_SOURCE_PORT_BYTES, mistakes=self.mistakes)
+        for row in rows:
+            line, cells = row.line, row.cells
+            source, destination = (self._nic(line, cells[name]) for name in ("source", "destination"))
+            source_qpn, destination_qpn = (
+                self._number(line, name, cells[name], 2**24) for name in ("source_qpn", "destination_qpn")
+            )
+            port = self._number(line, "source_port", cells["source_port"], LIMIT_PORT)
+            if min(source, destination, source_qpn, destination_qpn, port) >= 0:
+                yield line, (source, destination, source_qpn, destination_qpn), port
 
     def _nic(self, line: int, label: str) -> int:
         nic = self.nic_of_label.get(label, NO_NIC)
@@ -125,7 +105,7 @@ class _Reader:
         return nic
 
     def _number(self, line: int, name: str, text: str, limit: int) -> int:
-        match = _NUMBER.fullmatch(text.strip())
+        match = _NUMBER.fullmatch(text)
         value = -1 if match is None else int(match[2], 16) if match[1] else int(match[2])
         if not 0 <= value < limit:
             self._note(line, f"{name} {quote(text)}", f"0 to {limit - 1}")
@@ -135,6 +115,3 @@ class _Reader:
     def _note(self, line: int, found: str, allowed: str, nearest: str = "") -> None:
         if len(self.mistakes) < MAX_MISTAKES:
             self.mistakes.append(Mistake(where=f"{self.path}:{line}", found=found, allowed=allowed, nearest=nearest))
-
-    def _error(self, line: int, found: str, allowed: str) -> InputError:
-        return InputError(Mistake(where=f"{self.path}:{line}", found=found, allowed=allowed))

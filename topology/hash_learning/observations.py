@@ -5,14 +5,12 @@ The CSV has the columns `source`, `destination` (IPv4), `source_port` and `next_
 for which source ports are planned, needs neither `next_hop` nor `source_port`.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Address
 from itertools import pairwise
 from pathlib import Path
 
-from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.csv_rows import MAX_MISTAKES, read_csv_rows
 from fabrictune.foundation.errors import InputError, Mistake, quote
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.rocev2 import FIRST_DYNAMIC_PORT
@@ -21,7 +19,6 @@ from fabrictune.topology.hash_learning.headers import FlowHeader
 
 MAX_BYTES = 16 * 2**20
 MAX_ROWS = 100_000
-MAX_MISTAKES = 20
 UNNAMED_SWITCH = "switch"
 _HEADER_COLUMNS = {"source": 2**32, "destination": 2**32, "source_port": 2**16, "destination_qp": 2**24}
 
@@ -45,32 +42,15 @@ def read_flows(path: Path) -> list[FlowHeader]:
 
 
 def _rows(path: Path, *, required: Sequence[str]) -> list[tuple[Mapping[str, str], FlowHeader]]:
-    reader = csv.reader(io.StringIO(read_text(path, max_bytes=MAX_BYTES), newline=""))
     mistakes: list[Mistake] = []
     rows: list[tuple[Mapping[str, str], FlowHeader]] = []
-    try:
-        names = [name.strip().lower() for name in next(reader, [])]
-        missing = [name for name in required if name not in names]
-        if missing:
-            allowed = f"a first line with {', '.join(required)}"
-            raise InputError(Mistake(where=f"{path}:1", found=f"no column {', '.join(missing)}", allowed=allowed))
-        for cells in filter(None, reader):
-            where = f"{path}:{reader.line_num}"
-            if len(rows) == MAX_ROWS:
-                allowed = f"{MAX_ROWS:,} rows; a few hundred are enough"
-                raise InputError(Mistake(where=where, found="more rows", allowed=allowed))
-            if len(cells) != len(names):
-                allowed = f"{len(names)}, as in the first line"
-                mistakes.append(Mistake(where=where, found=f"{len(cells)} columns", allowed=allowed))
-            else:
-                row = dict(zip(names, map(str.strip, cells), strict=True))
-                own = list(_cell_mistakes(row, where))
-                mistakes += own
-                rows += [] if own else [(row, _header(row))]
-            if len(mistakes) >= MAX_MISTAKES:
-                break
-    except csv.Error as error:
-        raise InputError(Mistake(where=f"{path}:{reader.line_num}", found=f"not CSV ({error})")) from None
+    for row in read_csv_rows(path, required=required, max_bytes=MAX_BYTES, mistakes=mistakes):
+        if len(rows) == MAX_ROWS:
+            allowed = f"{MAX_ROWS:,} rows; a few hundred are enough"
+            raise InputError(Mistake(where=row.where, found="more rows", allowed=allowed))
+        own = list(_cell_mistakes(row.cells, row.where))
+        mistakes += own
+        rows += [] if own else [(row.cells, _header(row.cells))]
     if mistakes:
         raise InputError(*mistakes[:MAX_MISTAKES])
     return rows

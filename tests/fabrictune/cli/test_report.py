@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.studies.planted_stragglers.files import write_files
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
-from tests.observability.span_folders import slow_job, write_files
+from tests.observability.span_folders import slow_job
 
 
 @pytest.fixture
