@@ -184,7 +184,7 @@ class Equal:
                     expected=f"{usual}, as {number} of {len(group)} have",
                     actual=f"{_label(fact)} is {text_of(fact.value)}",
                     target="" if usual == NOT_SET else usual,
-                    evidence=tuple(filter(None, (fact.where, first.where and f"{first.entity}: {first.where}"))),
+                    evidence=tuple(filter(None, (fact.where, first.where))),
                 )
 
 
