@@ -90,6 +90,8 @@ def test_a_lost_node_costs_an_interval_of_memory_and_the_copy_on_its_way() -> No
     assert run(8, "storage") == ()
     assert run(6, "storage") == ("went on from storage, not from the copies of the lost node",)
     assert run(6, "storage", late) == ()
+    of_another = replace(late, values={**late.values, "node": "b"})
+    assert run(6, "storage", of_another) == run(6, "storage")
 
 
 def test_a_slow_rank_may_be_named_and_never_ended() -> None:

@@ -3,7 +3,7 @@
 Pure: everything observed is given. Times are of one monotonic clock; steps are the run's own median before the fault.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -107,7 +107,7 @@ def judge(observed: Observed) -> Verdict:
         is_stopped_named=is_stopped_named,
         is_identical=observed.is_identical,
         intervals_lost=_intervals_lost(observed.events, loses_memory=any(fault.loses_memory for fault in faults)),
-        has_missed_copies=any(fault.truth in ("node", "link") for fault in faults) and _misses_copies(observed.events),
+        has_missed_copies=_misses_copies(observed.events, _lost_nodes(observed.done)),
         num_restores=num_restores,
         num_needless=max(0, num_restores - sum(fault.may_restart for fault in faults)),
         is_slow=observed.fault.family == "slow",
@@ -178,8 +178,13 @@ def _intervals_lost(events: Sequence[Event], *, loses_memory: bool) -> float:
     return most
 
 
-def _misses_copies(events: Sequence[Event]) -> bool:
-    """Return whether a generation went on from an older state in storage, though its peers had time for their copies.
+def _lost_nodes(done: Sequence[Done]) -> frozenset[str]:
+    """Return the nodes of which one at least was lost, and with it what it had in memory."""
+    return frozenset(node for one in done if BY_NAME[one.fault].truth in ("node", "link") for node in one.nodes)
+
+
+def _misses_copies(events: Sequence[Event], lost: Collection[str]) -> bool:
+    """Return whether a generation went on from an older state in storage, though a lost node's copies had time.
 
     A storage may have the newest save before its copies arrive; a journal that says they are late has counted them.
     """
@@ -188,10 +193,10 @@ def _misses_copies(events: Sequence[Event]) -> bool:
         if event.kind == "step":
             num_steps, last_done = num_steps + 1, int(event.values["step"])
         elif event.kind == "copies late":
-            is_late = True
+            is_late |= event.values["node"] in lost
         elif event.kind == "training":
             is_old = last_done + 1 - int(event.values["step"]) > MEMORY_EVERY
-            if is_old and event.values.get("source") == "storage" and num_steps > COPIED_AFTER and not is_late:
+            if lost and is_old and event.values.get("source") == "storage" and num_steps > COPIED_AFTER and not is_late:
                 return True
             num_steps, is_late = 0, False
     return False
