@@ -147,8 +147,8 @@ def _find_often_late(view: View) -> Diagnosis | None:
         ranks=(late.rank,),
         nodes=(view.node_of(late.rank),),
         evidence=(
-            f"at least half of the ranks waited for rank {late.rank} in {late.num_late} of the last {late.num_steps} "
-            f"steps, and in {late.num_late_before} of the {late.num_steps_before} before",
+            f"others waited for rank {late.rank} in {late.num_late} of the last {late.num_steps} steps, "
+            f"and in {late.num_late_before} of the {late.num_steps_before} before",
         ),
         quiet_s=0.0,
         is_fatal=False,

@@ -77,7 +77,16 @@ class View:
     def has_settled(self, status: RankStatus) -> bool:
         """Return whether all nodes have reported since a rank's last sign, so that a cause elsewhere would be known."""
         since_s = self.since_s(status)
-        return all(view.has_ended or view.age_s + self.settings.settle_s <= since_s for view in self.nodes)
+        return not self._awaits_exit_code and all(
+            view.has_ended or view.age_s + self.settings.settle_s <= since_s for view in self.nodes
+        )
+
+    @cached_property
+    def _awaits_exit_code(self) -> bool:
+        """Whether a rank's process is gone, and whether a signal ended it will be known in a moment."""
+        gone = [status for status in self.ranks.values() if status.process_state == "" and status.exit_code is None]
+        ages_s = [status.state_s for status in gone if status.state_s is not None]
+        return any(age_s < self.settings.heartbeat_limit_s for age_s in ages_s)
 
     def has_heard(self, rank: int, wait_s: float) -> bool:
         """Return whether a rank's node has reported in the second half of a wait for it: else it may itself be gone."""

@@ -104,6 +104,11 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "rank failed",
         "rank 3",
     ),
+    "gone, and nobody says how": (
+        {"ranks": {2: {"process_state": "", "quiet_s": 12.0, "state_s": 11.0}, 0: {**FAILED, "error": CLOSED}}},
+        "rank failed",
+        "rank 2",
+    ),
     "damaged data": (
         {"ranks": {1: {**FAILED, "error": "TokenFileError: /data/t.bin: id number 7: id 9, beyond the vocabulary"}}},
         "data damaged",
@@ -270,6 +275,9 @@ HEALTHY: dict[str, dict[str, Any]] = {
     "a wait, and a node not heard since it began": {
         "ranks": {0: {"quiet_s": 10.5, "idle_s": 10.5, **WAITS_FOR_2}, 2: {"quiet_s": 0.6, **WAITS_FOR_2}},
         "views": {"b": {"age_s": 9.9}},
+    },
+    "a rank that is gone, and whether a signal ended it is not known yet": {
+        "ranks": {2: {"process_state": "", "quiet_s": 2.5, "state_s": 0.0}, 0: {**FAILED, "error": CLOSED}}
     },
     "a loader that ended a moment ago: its rank may have": {
         "nodes": {"b": {"services": (ServiceStatus(name="loader", pid=7, process_state="", state_s=0.1),)}}
