@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+import numpy as np
+
+from fabrictune.foundation.robust import deviation as deviation_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ def find_outliers(
 ) -> Iterator[Outlier]:
     """Yield the values that are worse than the median by `deviation` of it and by `spread` standard deviations."""
     usual = median(values.values())
-    sigma = NORMAL_MAD * median(abs(own - usual) for own in values.values())
+    sigma = deviation_of(np.fromiter(values.values(), np.float64))
     for name, own in values.items():
         worse = own - usual if is_less_better else usual - own
         if worse > deviation * usual and worse > spread * sigma:

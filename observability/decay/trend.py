@@ -8,7 +8,7 @@ Shapes: S steps.
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.observability.stragglers.robust import deviation
+from fabrictune.foundation.robust import deviation
 
 MAX_POINTS = 20
 CUT = 20  # a twentieth of the points at each end

@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
+
+from fabrictune.foundation.robust import deviation
 from fabrictune.observability.hangs.alike import TimedGroup, timed_groups
 from fabrictune.observability.hangs.blame import MAX_PROCESSES
 from fabrictune.observability.hangs.diagnosis import Cause, Certainty, Diagnosis
@@ -51,8 +54,7 @@ def _compare(timed: TimedGroup, others: Sequence[TimedGroup], job: Job) -> tuple
 
 def _is_far(own: float, others: Sequence[float]) -> bool:
     middle = median(others)
-    deviation = 1.4826 * median(abs(other - middle) for other in others)
-    return own > MIN_RATIO * middle and own - middle > MIN_DEVIATIONS * deviation
+    return own > MIN_RATIO * middle and own - middle > MIN_DEVIATIONS * deviation(np.array(others))
 
 
 def _of_group(timed: TimedGroup, own: float, usual: float, job: Job) -> Diagnosis:

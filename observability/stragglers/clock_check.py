@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.robust import deviation
 from fabrictune.foundation.spans import Spans
 from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.observability.stragglers.requests import JoinedRequests, join_requests
-from fabrictune.observability.stragglers.robust import deviation
 
 MIN_REQUESTS = 5
 MIN_SIGMAS = 8.0

@@ -15,6 +15,13 @@ import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.robust import (
+    MIN_ERRORS,
+    deviation,
+    median_error,
+    median_of_rows,
+    over_peers,
+)
 from fabrictune.foundation.spans import SpanKind, Spans
 from fabrictune.observability.stragglers.arrivals import Arrivals, Pattern, arrivals_of
 from fabrictune.observability.stragglers.clock_check import checked_clocks
@@ -28,13 +35,6 @@ from fabrictune.observability.stragglers.replay import (
     without_work,
 )
 from fabrictune.observability.stragglers.requests import JoinedRequests, join_requests
-from fabrictune.observability.stragglers.robust import (
-    MIN_ERRORS,
-    deviation,
-    median_error,
-    median_of_rows,
-    over_peers,
-)
 from fabrictune.observability.stragglers.work import PASSES, Work, common_steps, own_work, waits_for_data_ns
 
 Cause = Literal["slow work", "slow link", "garbage collection", "data loading", "wrong clock"]

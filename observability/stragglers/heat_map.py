@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.robust import median_of_rows, over_peers
 from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.observability.stragglers.diagnosis import Diagnosis
 from fabrictune.observability.stragglers.requests import usual_transfer_ns
-from fabrictune.observability.stragglers.robust import median_of_rows, over_peers
 from fabrictune.observability.stragglers.work import PASSES, waits_for_data_ns
 
 

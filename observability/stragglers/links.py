@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.robust import MIN_ERRORS, deviation, median_error
 from fabrictune.foundation.spans import Spans
 from fabrictune.foundation.traces import Operation
 from fabrictune.observability.stragglers.requests import JoinedRequests, usual_transfer_ns
-from fabrictune.observability.stragglers.robust import MIN_ERRORS, deviation, median_error
 
 MIN_REQUESTS = 5
 MIN_EXCESS = 0.5  # of the usual transfer

@@ -1,11 +1,15 @@
-"""Robust statistics: a median, and the deviation that a few outliers do not change."""
+"""Robust statistics: a median, and the deviation that a few outliers do not change.
+
+Shapes: R ranks, S steps.
+"""
 
 import numpy as np
 
-from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 
 MAD_TO_SIGMA = 1.4826  # of a normal distribution
 MEDIAN_TO_MEAN = 1.2533  # standard error of its median over that of its mean
+MIN_PEERS = 3  # that have a value in a column
 MIN_ERRORS = 4.0  # standard errors that an excess has to be beyond: 3 of 100,000 are by chance
 
 
@@ -28,7 +32,7 @@ def median_error(values: FloatArray, number: int) -> float:
     return float(MEDIAN_TO_MEAN * deviation(values) / max(1, number) ** 0.5)
 
 
-def over_peers(values_RS: FloatArray, peers_R: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:
+def over_peers(values_RS: FloatArray, peers_R: IntArray) -> FloatArray:
     """Return each rank's value over the median of its peers' in the same column; NaN where fewer than 3 are there."""
     ratio_RS = np.full_like(values_RS, np.nan)
     for peers in np.unique(peers_R):
@@ -40,6 +44,3 @@ def over_peers(values_RS: FloatArray, peers_R: "np.ndarray[tuple[int], np.dtype[
             part[:, has_enough] = own[:, has_enough] / np.where(medians > 0, medians, np.nan)
             ratio_RS[peers_R == peers] = part
     return ratio_RS
-
-
-MIN_PEERS = 3
