@@ -35,6 +35,7 @@ from fabrictune.reports.gantt import gantt_section
 from fabrictune.reports.hangs import hangs_section
 from fabrictune.reports.kpi_table import kpi_section
 from fabrictune.reports.loads import loads_section
+from fabrictune.reports.nics import nics_section
 from fabrictune.reports.other_tables import other_tables_section
 from fabrictune.reports.pair_map import pair_map_section
 from fabrictune.reports.plans import plans_section
@@ -84,6 +85,7 @@ SECTIONS = (
     congestion_section,
     faults_section,
     hangs_section,
+    nics_section,
     timers_section,
 )
 

@@ -19,7 +19,7 @@ from fabrictune.rdma_bench.counters.differences import compare_snapshots
 from fabrictune.rdma_bench.monitor.history import History, rates
 from fabrictune.rdma_bench.monitor.sources import NicSources
 
-MAX_CHANGES = 1000
+MAX_CHANGES, MAX_ALERTS = 1000, 1000
 
 
 @dataclass(kw_only=True)
@@ -54,12 +54,16 @@ class Monitor:
     history: History = field(init=False)
     cost: SamplingCost = field(default_factory=SamplingCost)
     changes: list[Finding] = field(default_factory=list)  # of settings
+    alerts: list[tuple[float, Finding]] = field(default_factory=list)  # with the time of the monotonic clock
+    began_s: float = field(init=False)  # by it
     is_stopped: bool = False
 
     def __post_init__(self) -> None:
         self.history = History(len(self.sources.counters))
         self.first = self.last = self.sources.read()
-        self._factor_C = np.array([counter.meaning.factor for counter in self.sources.counters], np.int64)
+        self.began_s = time.monotonic()
+        self.history.samples.extend(np.array([self.began_s]), np.array([self.first], np.int64))
+        self.factor_C = np.array([counter.meaning.factor for counter in self.sources.counters], np.int64)
         self._settings = self.sources.settings()
         self._alerted: set[tuple[str, str]] = set()
 
@@ -86,6 +90,10 @@ class Monitor:
         if len(samples) > 1:
             self._end_second(samples)
 
+    def settings(self) -> dict[tuple[str, str], str]:
+        """Return the settings of the last second, by device and name."""
+        return dict(self._settings)
+
     def stop(self) -> None:
         """Let `run` end after the next sample."""
         self.is_stopped = True
@@ -98,8 +106,10 @@ class Monitor:
 
     def _end_second(self, samples: list[tuple[float, list[int]]]) -> None:
         times = [time_s for time_s, _ in samples]
-        mean_C, peak_C = rates(times, np.array([values for _, values in samples], np.int64), self._factor_C)
+        value_KC = np.array([values for _, values in samples], np.int64)
+        mean_C, peak_C = rates(times, value_KC, self.factor_C)
         self.history.add_second(times[-1], mean_C, peak_C)
+        self.history.samples.extend(np.array(times[1:]), value_KC[1:])
         before, self.last = samples[0][1], samples[-1][1]
         if before != self.last:
             comparison = compare_snapshots(self.sources.snapshot(before), self.sources.snapshot(self.last))
@@ -119,7 +129,7 @@ class Monitor:
                     confidence=Confidence.MEASURED,
                 )
                 self.changes.append(change)
-                self.on_alert(change)
+                self._tell(change)
         self._settings = settings
 
     def _alert(self, findings: tuple[Finding, ...]) -> None:
@@ -127,4 +137,9 @@ class Monitor:
         for finding in findings:
             if (finding.id, finding.entity) not in self._alerted:
                 self._alerted.add((finding.id, finding.entity))
-                self.on_alert(finding)
+                self._tell(finding)
+
+    def _tell(self, finding: Finding) -> None:
+        if len(self.alerts) < MAX_ALERTS:
+            self.alerts.append((time.monotonic(), finding))
+        self.on_alert(finding)

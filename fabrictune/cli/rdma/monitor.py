@@ -3,7 +3,8 @@
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -57,8 +58,9 @@ def monitor(
     """Sample the counters of this host's NICs, and say what rises that should not, as it happens.
 
     Counters of /sys/class/net and /sys/class/infiniband are read at the interval, 1 ms or more. Rates and peaks are
-    kept by the second for an hour and by the minute for four weeks, in memory that is taken at the start. Settings
-    (MTU, speed, ECN, state) are compared every second. The record says which interval was achieved and what it cost.
+    kept by the second for an hour and by the minute for four weeks, in memory that is taken at the start; the newest
+    2,000 samples show the phases of transfers, each against the rate of its link. Settings (MTU, speed, ECN, state) are
+    compared every second. The record says which interval was achieved and what it cost; `report build` draws it.
 
     \b
     Example:
@@ -108,6 +110,7 @@ def monitor(
         lambda: {
             **record.run["outcome"],
             "seconds": [_with_units(row) for row in to_rows(record.tables["nic_seconds"])],
+            **{name: to_rows(record.tables[f"nic_{name}"]) for name in ("devices", "phases", "alerts")},
         },
         lambda: _print(record),
         as_json=as_json,
@@ -148,7 +151,28 @@ def _print(record: "RunRecord") -> None:
     cells = [(*key, format_number(mean), format_number(peak)) for key, (mean, peak) in highest.items()]
     if cells:
         print_table(("device", "counter", "most per second", "peak between samples, per second"), cells)
+    _print_phases(record)
     print_lines([f"note: {note}" for note in notes_of(record)])
+
+
+def _print_phases(record: "RunRecord") -> None:
+    """Print each device's transfer phases against its link's rate."""
+    phases: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in to_rows(record.tables["nic_phases"]):
+        phases.setdefault((row["device"], row["direction"]), []).append(row)
+    if phases:
+        cells = [
+            (
+                *key,
+                f"{len(own):,}",
+                format_fraction(median(row["share_fraction"] for row in own)),
+                format_fraction(min(row["share_fraction"] for row in own)),
+                format_number(sum(row["ecn_marked"] + row["cnps"] + row["pauses"] for row in own)),
+            )
+            for key, own in phases.items()
+        ]
+        heading = ("device", "transfers", "phases", "of the link, median", "lowest", "marks, CNPs and pauses in them")
+        print_table(heading, cells)
 
 
 def _time(seconds: float) -> str:
