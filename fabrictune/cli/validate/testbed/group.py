@@ -11,6 +11,7 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.wrapped_commands import run_wrapped, wrapped_command
 from fabrictune.cli.validate.testbed.faults import heal, links, plant
 from fabrictune.cli.validate.testbed.sources import fabric_options, name_option
+from fabrictune.cli.validate.testbed.train import train
 
 if TYPE_CHECKING:
     from fabrictune.testbed.testbed import Testbed
@@ -123,7 +124,7 @@ def down(name: str, is_all: bool, as_json: bool) -> None:
         print_lines([] if removed else ["no testbed"])
 
 
-for command in (links, plant, heal):
+for command in (links, plant, heal, train):
     testbed.add_command(command)
 
 
