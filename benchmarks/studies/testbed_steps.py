@@ -1,17 +1,18 @@
 """Steps of a training of eight ranks on a testbed, predicted beside measured, under several rates and collisions.
 
-Run as root: `python -m benchmarks.studies.testbed_steps [--out FILE]` (about ten minutes); started again it goes on with
-the next training. Eight hosts under two leaves and four spines. Four trainings, of two layouts (dp 8; tp 2 with dp 4)
-with and without overlap, each under four conditions while it runs: 40 and 20 Mbps, each with the hash seed of 12 under
-which the trained connections collide least and most. Of a condition the median of the steps that lie within it counts.
+Run as root: `python -m benchmarks.studies.testbed_steps [--out FILE]` (about ten minutes); started again it goes on
+with the next training. Eight hosts under two leaves and four spines. Four trainings, of two layouts (dp 8; tp 2 with
+dp 4) with and without overlap, each under four conditions while it runs: 40 and 20 Mbps, each with the hash seed of 12
+under which the trained connections collide least and most. Of a condition the median of the steps that lie within it
+counts.
 
-The prediction of a step is w + r times the requests of a rank + the network's part, in which each collective takes what
-its busiest link takes, by gloo's algorithms on the kernel's own paths. w and r are calibrated on two other conditions:
-30 Mbps and the first seed, of both layouts without overlap.
+The prediction of a step is w + r times the requests of a rank + the network's part, in which each collective takes
+what its busiest link takes, by gloo's algorithms on the kernel's own paths. w and r are calibrated on two other
+conditions: 30 Mbps and the first seed, of both layouts without overlap.
 
 Expected before the first run, on a machine that six others share (load about 40 on two cores): 12 of 16 conditions
-within 10 %, the others within 25 %. The least certain is overlap of tp 2, whose requests are many and small: what a rank
-waits for is then a processor. On a quiet machine all 16 should be within 10 %.
+within 10 %, the others within 25 %. The least certain is overlap of tp 2, whose requests are many and small: what a
+rank waits for is then a processor. On a quiet machine all 16 should be within 10 %.
 """
 
 import argparse

@@ -4,7 +4,7 @@ Source: ip-route(8), `route get ... iif ... ipproto ... sport ... dport`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -41,9 +41,9 @@ def kernel_paths(built: NamespaceFabric, flows: Sequence[Flow]) -> dict[Flow, tu
     """Return the ports through which each flow leaves the nodes on its way; a process a switch and hop."""
     fabric = built.fabric
     paths = {flow: [int(np.argmax(fabric.port_nic_P == flow.source_nic))] for flow in flows}
-    while under_way := {flow: path for flow, path in paths.items() if _node_after(built, path[-1]) is not None}:
-        for node in sorted({_node_after(built, path[-1]) for path in under_way.values()} - {None}, key=str):
-            here = [flow for flow, path in under_way.items() if _node_after(built, path[-1]) == node]
+    while under_way := _at_switches(built, paths):
+        for node in sorted(set(under_way.values())):
+            here = [flow for flow, at in under_way.items() if at == node]
             asked = [_question(built, flow, paths[flow][-1]) for flow in here]
             name = fabric.node_name_N[node]
             said = run_tool(["ip", "-n", built.namespace(name), "-oneline", "-batch", "-"], "\n".join(asked) + "\n")
@@ -55,11 +55,11 @@ def kernel_paths(built: NamespaceFabric, flows: Sequence[Flow]) -> dict[Flow, tu
     return {flow: tuple(path) for flow, path in paths.items()}
 
 
-def _node_after(built: NamespaceFabric, port: int) -> int | None:
-    """Return the switch that a port leads to; None for a host."""
+def _at_switches(built: NamespaceFabric, paths: Mapping[Flow, Sequence[int]]) -> dict[Flow, int]:
+    """Return the switch that each path has come to, of those that have not come to a host."""
     fabric = built.fabric
-    node = int(fabric.port_node_P[fabric.port_peer_P[port]])
-    return node if fabric.node_kind_N[node] == NodeKind.SWITCH else None
+    nodes = {flow: int(fabric.port_node_P[fabric.port_peer_P[path[-1]]]) for flow, path in paths.items()}
+    return {flow: node for flow, node in nodes.items() if fabric.node_kind_N[node] == NodeKind.SWITCH}
 
 
 def _question(built: NamespaceFabric, flow: Flow, port: int) -> str:

@@ -2,11 +2,11 @@
 
 Every port of the fabric has one /32 address and a fixed MAC, all neighbours are permanent, IPv6 is off: so nothing but
 what is sent crosses a link, and the counters of the interfaces are exact. Switches hash the 5-tuple
-(`fib_multipath_hash_policy=3`; by policy 1 the kernel takes the hash that the sending socket drew at random, which
-veth pairs hand on, instead of the packet's fields) and answer an expired probe from the port on which it came in, so that a hop names a
-link. The equal-cost routes come from a search of their own, not from the package's routing. Packets leave a host as
-they cross the wire, one by one (`gso_max_segs 1`), so that each has its headers in the counters. A host of several NICs
-sends to a rail from its own NIC of that rail, and answers from the NIC that was asked.
+(`fib_multipath_hash_policy=3`; by policy 1 the kernel takes the hash that the sending socket drew at random, which veth
+pairs hand on, instead of the packet's fields) and answer an expired probe from the port on which it came in, so that a
+hop names a link. The equal-cost routes come from a search of their own, not from the package's routing. Packets leave a
+host as they cross the wire, one by one (`gso_max_segs 1`), so that each has its headers in the counters. A host of
+several NICs sends to a rail from its own NIC of that rail, and answers from the NIC that was asked.
 
 Source: ip-route(8), ip-rule(8); Linux, `Documentation/networking/ip-sysctl.rst`.
 

@@ -19,6 +19,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "use-a-testbed.md").read
 def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, in one folder; its testbed has a name of its own here."""
     require_namespaces()
+    pytest.importorskip("torch")
     if shutil.which("sshd", path="/usr/sbin") is None:
         pytest.skip("openssh-server is not installed")
     monkeypatch.chdir(tmp_path)

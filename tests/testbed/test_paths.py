@@ -1,0 +1,43 @@
+"""A flow's path, as the kernel says it, is the one whose ports count its packets."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabrictune.testbed.connections import read_connections
+from fabrictune.testbed.counters import link_counters
+from fabrictune.testbed.paths import kernel_paths
+from fabrictune.testbed.plan import plan_testbed
+from fabrictune.testbed.streams import Stream, streams
+from fabrictune.testbed.testbed import temporary_testbed
+from fabrictune.testbed.watching import watch_links
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from tests.real.namespaces import require_namespaces
+
+SPEC = ClosSpec(num_hosts=4, hosts_per_tor_set=2, nics_per_host=1, tiers=2, uplinks_per_tor=4, downlink_split=1)
+FABRIC = plan_testbed(build_clos(SPEC), rate_bps=8_000_000)
+MOST_ACKS = 0.05  # of the bytes of a stream
+
+
+@pytest.mark.real
+def test_each_stream_is_counted_on_its_path_and_nowhere_else(tmp_path: Path) -> None:
+    """From host 0 and 1 to host 2 and 3, by four spines: what is not on a path of data carries acknowledgements."""
+    require_namespaces()
+    wanted = [Stream(source_nic=nic, destination_nic=nic + 2) for nic in (0, 1)]
+    with (
+        temporary_testbed(FABRIC, "paths", tmp_path, with_ssh=False) as made,
+        streams(made.built, wanted),
+        link_counters(made.built) as counters,
+    ):
+        before = counters.read()
+        watch_links(made.built, duration_s=1.0, interval_s=0.5)
+        sent_P = counters.read().sent_bytes_P - before.sent_bytes_P
+        sent = read_connections(made.built)
+        flows = [flow for flow, num_bytes in sent.items() if num_bytes]
+        paths = kernel_paths(made.built, flows)
+    assert {(flow.source_nic, flow.destination_nic) for flow in flows} == {(0, 2), (1, 3)}
+    assert all(len(path) == 4 for path in paths.values())
+    carries_P = np.isin(np.arange(FABRIC.num_ports), [port for path in paths.values() for port in path])
+    assert sent_P[carries_P].min() > 0
+    assert sent_P[~carries_P].max() < MOST_ACKS * sent_P[carries_P].min()
