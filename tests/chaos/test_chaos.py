@@ -1,4 +1,7 @@
-"""A sample of the chaos: one fault of each family, three of them in every run of the tests."""
+"""A sample of the chaos in every run of the tests: a fault of each family, and of the large ones another.
+
+Fixed by a seed: 13 runs and the undisturbed one take three minutes of two quiet cores. `make chaos` has five hundred.
+"""
 
 import pytest
 
@@ -7,19 +10,18 @@ from tests.chaos.session import Session
 from tests.chaos.undisturbed import Undisturbed
 
 SEED = 1
-SAMPLE = {  # family: fault
-    "kill": "kill rank",
-    "stop": "stop rank",
-    "driver": "kill driver",
-    "network": "cut link",
-    "disk": "slow disk",
-    "damage": "flipped memory",
-    "second": "kill in a recovery",
-    "data": "flipped data",
-    "clock": "clock back",
-    "slow": "slow rank",
-}
-ALWAYS = ("kill", "stop", "slow")  # families; all ten take five minutes of two cores
+SAMPLE = (
+    *("kill rank", "kill executor"),
+    *("stop rank", "stop store"),
+    "kill driver",
+    "cut link",
+    *("slow disk", "full disk"),
+    "flipped memory",
+    "kill in a recovery",
+    "flipped data",
+    "clock back",
+    "slow rank",
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +35,12 @@ def undisturbed(session: Session) -> Undisturbed:
 
 
 def test_the_sample_has_every_family() -> None:
-    """Each fault is of the family for which it is there."""
-    assert SAMPLE.keys() == {fault.family for fault in BY_NAME.values()}
-    assert all(BY_NAME[name].family == family for family, name in SAMPLE.items())
+    """What is left out belongs to a family of which there is another."""
+    assert {BY_NAME[name].family for name in SAMPLE} == {fault.family for fault in BY_NAME.values()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param(fault, marks=() if family in ALWAYS else pytest.mark.sweep) for family, fault in SAMPLE.items()],
-)
+@pytest.mark.parametrize("fault", SAMPLE)
 def test_a_disturbed_job_recovers_or_names_why_it_stops(fault: str, session: Session, undisturbed: Undisturbed) -> None:
     """The same as undisturbed to the last bit, the guilty named, nothing left behind."""
     if lack := BY_NAME[fault].needs:
