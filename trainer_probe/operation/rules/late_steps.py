@@ -16,7 +16,7 @@ from fabrictune.foundation.waits import Wait, find_roots
 from fabrictune.trainer_probe.operation.observations import LateSteps, RankStatus, Snapshot
 from fabrictune.trainer_probe.operation.rules.waits import build_waits
 
-NUM_RECENT, MAX_BEFORE = 8, 56  # steps
+NUM_RECENT, MIN_BEFORE, MAX_BEFORE = 8, 4, 56  # steps
 MIN_LOOKS = 2  # of a step, in which a rank is late
 MIN_SHARE = 0.5  # of a step's looks that find a late rank
 ASLEEP = "S"  # in /proc/PID/stat
@@ -77,7 +77,7 @@ def _summary(steps: Sequence[int | None]) -> LateSteps:
     """Return the rank with most of the last steps, and its part of them and of those before."""
     recent, before = steps[-NUM_RECENT:], steps[:-NUM_RECENT]
     counted = Counter(rank for rank in recent if rank is not None)
-    if len(recent) < NUM_RECENT or not before or not counted:
+    if len(before) < MIN_BEFORE or not counted:
         return LateSteps()
     rank, num_recent = max(counted.items(), key=lambda entry: (entry[1], -entry[0]))
     return LateSteps(
