@@ -13,6 +13,7 @@ import numpy as np
 from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.spans import SpanKind, Spans
 from fabrictune.foundation.traces import UNKNOWN, Operation
+from fabrictune.observability.meetings import meet
 
 MIN_WAIT_NS = 5_000  # a call that need not wait returns within it
 
@@ -74,28 +75,27 @@ class JoinedRequests:
 def join_requests(spans: Spans) -> JoinedRequests:
     """Return the requests of which every member's span is there, with its end."""
     rows = np.flatnonzero((spans.kind_N == SpanKind.REQUEST) & (spans.end_ns_N != UNKNOWN))
-    operation, group, rank = spans.operation_N[rows], spans.group_N[rows], spans.rank_N[rows]
-    is_send, is_message = operation == Operation.SEND, np.isin(operation, (Operation.SEND, Operation.RECEIVE))
-    sender = np.where(is_message, np.where(is_send, rank, spans.peer_N[rows]), UNKNOWN)
-    receiver = np.where(is_message, np.where(is_send, spans.peer_N[rows], rank), UNKNOWN)
-    keys = np.stack([group, sender, receiver, spans.sequence_N[rows]], axis=1)
-    order = np.lexsort((rank, *keys.T[::-1]))
-    rows, keys = rows[order], keys[order]
-    is_first = np.ones(len(rows), bool)
-    is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-    first = np.flatnonzero(is_first)
-    size = np.diff(np.append(first, len(rows)))
-    group_sizes = np.array([len(members) for members in spans.groups] or [0])
-    expected = np.where(keys[first, 1] != UNKNOWN, 2, group_sizes[keys[first, 0]]) if len(first) else size
-    is_whole = (size == expected) & (size > 1)
-    row_M = rows[np.repeat(is_whole, size)]
-    kept_first = np.concatenate([[0], np.cumsum(size[is_whole])[:-1]]).astype(np.int64) if is_whole.any() else first[:0]
+    meetings = meet(
+        groups=spans.groups,
+        group_Q=spans.group_N[rows],
+        operation_Q=spans.operation_N[rows],
+        rank_Q=spans.rank_N[rows],
+        peer_Q=spans.peer_N[rows],
+        step_Q=spans.step_N[rows],
+        sequence_Q=spans.sequence_N[rows],
+    )
+    size_M = np.bincount(meetings.meeting_Q, minlength=meetings.num_meetings)
+    is_kept_Q = (meetings.is_whole_M & (size_M > 1))[meetings.meeting_Q]
+    meeting_Q, rows = meetings.meeting_Q[is_kept_Q], rows[is_kept_Q]
+    order = np.lexsort((spans.rank_N[rows], meeting_Q))
+    row_M = rows[order]
+    _, kept_first, request_M = np.unique(meeting_Q[order], return_index=True, return_inverse=True)
     at_first = row_M[kept_first]
     kept_operation = spans.operation_N[at_first]
     return JoinedRequests(
-        num_requests=int(is_whole.sum()),
+        num_requests=len(kept_first),
         row_M=row_M,
-        request_M=np.repeat(np.arange(is_whole.sum()), size[is_whole]),
+        request_M=request_M,
         rank_M=spans.rank_N[row_M],
         issue_ns_M=spans.issue_ns_N[row_M],
         start_ns_M=spans.start_ns_N[row_M],

@@ -16,7 +16,7 @@ from fabrictune.foundation.spans import SpanKind, Spans
 from fabrictune.foundation.texts import Texts
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.observability.timeline.meetings import Meetings, meet
+from fabrictune.observability.meetings import Meetings, meet
 
 NOT_ENDED = "requests without an end, drawn where they were issued"
 NOT_MEASURED = "requests without a time, left out"

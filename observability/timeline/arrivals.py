@@ -9,8 +9,8 @@ import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.traces import UNKNOWN
+from fabrictune.observability.meetings import Meetings
 from fabrictune.observability.timeline.activity import Requests
-from fabrictune.observability.timeline.meetings import Meetings
 
 
 @dataclass(frozen=True, kw_only=True)
