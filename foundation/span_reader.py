@@ -24,7 +24,7 @@ from fabrictune.foundation.spans import Spans
 from fabrictune.foundation.traces import UNKNOWN
 
 MAX_SPANS = 4_000_000
-MAX_FILE_BYTES = 2**30
+MAX_FILE_BYTES = 32 * 2**20  # a writer's files have at most 8 MiB
 MIN_SPANS_OF_RANK = 1000
 _NUMBERS = tuple(name for name in Span._fields if name != "tag")
 _COLUMNS = {

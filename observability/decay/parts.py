@@ -84,7 +84,7 @@ def _skew(joined: JoinedRequests, work: Work, excess_RS: FloatArray) -> FloatArr
 
 def _is_replicas(joined: JoinedRequests) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """Return whether each request is of ranks with the same weights, and moves more than a report does."""
-    return np.array([axis in ("dp", "dp_cp", "edp") for axis in joined.axis_J]) & (joined.bytes_J > 1024)
+    return np.array([axis in ("dp", "dp_cp", "edp") for axis in joined.axis_J], bool) & (joined.bytes_J > 1024)
 
 
 def _medians(values: FloatArray, group_of: IntArray) -> FloatArray:

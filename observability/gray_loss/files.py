@@ -16,7 +16,7 @@ from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.observability.gray_loss.counts import UNKNOWN, CountedPath, PathCounts, gather_counts
 
 TABLE = "path_counts"
-MAX_FILE_BYTES = 256 * 2**20
+MAX_FILE_BYTES = 32 * 2**20
 MAX_LINKS = 64  # of a path
 MAX_PACKETS = 2**53
 MAX_MISTAKES = 10

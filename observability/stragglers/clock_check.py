@@ -32,6 +32,8 @@ def clock_offsets_ns(spans: Spans, joined: JoinedRequests) -> FloatArray:
     offset_M[rows] = joined.end_ns_M[rows] - middle_J[joined.request_M[rows]]
     offset_M[~joined.is_blocked_M] = np.nan
     result = np.full(spans.layout.world_size, np.nan)
+    if not len(joined.row_M):
+        return result
     order = np.argsort(joined.rank_M, kind="stable")
     ranks, begins = np.unique(joined.rank_M[order], return_index=True)
     for rank, own in zip(ranks, np.split(offset_M[order], begins[1:]), strict=True):

@@ -62,6 +62,12 @@ def _listings(path: Path, count: int) -> None:
     path.with_name("host1.json").write_text(texts.listing(range(1, 2), -1))
 
 
+def _spans(path: Path, count: int) -> None:
+    """Write a folder with the spans of a job of one rank."""
+    path.mkdir(exist_ok=True)
+    (path / "rank-00000.jsonl").write_text(texts.spans(count))
+
+
 TOPOLOGIES: dict[str, Callable[[int], str]] = {
     "big.cabling.csv": texts.cabling_csv,
     "big.clab.yml": texts.containerlab,
@@ -213,6 +219,21 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
             file="counters.txt",
             write=_text(texts.nic_counters),
             words=("rdma", "counters", FILE, "--out", OUT),
+        ),
+        Reading(
+            name="packets by path",
+            file="counts.csv",
+            write=_text(texts.path_counts),
+            words=("rdma", "gray-loss", FILE, "--out", OUT, "--fail-on", "never"),
+        ),
+        *(
+            Reading(name=f"spans, {words[1]}", file="run", write=_spans, words=words, measured="rank-00000.jsonl")
+            for words in (
+                ("train", "stragglers", FILE, "--out", OUT, "--fail-on", "never"),
+                ("train", "decay", FILE, "--out", OUT, "--fail-on", "never"),
+                ("trace", "timeline", FILE, "--out", f"{OUT}.pftrace"),
+                ("report", "block", FILE, "--out", f"{OUT}.html"),
+            )
         ),
         Reading(
             name="timer profile",

@@ -6,6 +6,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.span_lines import SpanHeader, pass_line, work_line
+from fabrictune.foundation.spans import SpanKind
 from tests.profile_events import ALL_REDUCE_OF_TWO, COLLECTIVE_OF_TWO
 
 CABLE = "node{0},server,mlx5_{1},leaf{2},leaf,Ethernet{3},400G\n"
@@ -447,6 +450,30 @@ def perftest(count: int) -> str:
         f" {size}      5000     {size / time_us:.6f}      {size / time_us:.6f}     {1 / time_us:.6f}\n"
         for size, time_us in zip(sizes, times_us, strict=True)
     )
+
+
+def path_counts(count: int) -> str:
+    """Return packets by path: flows of 64 paths each, over links of 8 ToRs to 64 spines."""
+    rows = (
+        f"flow{row // 64},tor{row // 64 % 8}:up{row % 64};spine{row % 64}:down{row // 512 % 8},{900 + row % 7}"
+        for row in range(count)
+    )
+    return "\n".join(["flow,links,received", *rows, ""])
+
+
+def spans(count: int) -> str:
+    """Return the spans of one rank: steps of 1 ms with two passes and an update."""
+    header = SpanHeader(rank=0, layout=ParallelLayout(), host="node0", pid=1, clock_offset_ns=0, clock_error_ns=0)
+    lines = [header.line().decode()]
+    for step in range(-(-count // 4)):
+        begin = 1_000_000 * step
+        lines += [
+            work_line(SpanKind.STEP, step, begin, begin + 1_000_000),
+            pass_line(SpanKind.FORWARD, step, begin, begin + 300_000, 0, 0),
+            pass_line(SpanKind.BACKWARD, step, begin + 300_000, begin + 900_000, 0, 0),
+            work_line(SpanKind.OPTIMIZER, step, begin + 900_000, begin + 1_000_000),
+        ]
+    return "".join(lines)
 
 
 def recipe(count: int) -> str:

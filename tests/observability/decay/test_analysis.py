@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.studies.planted_stragglers.jobs import MS, Disturbance, JobSize, simulate
 from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.spans import SpanKind
 from fabrictune.observability.decay.analysis import Decay, decay_of
 from fabrictune.observability.decay.comparison import MORE_STEPS, compare
 from fabrictune.observability.decay.parts import GARBAGE, LOADING, SKEW, WORK, step_parts
@@ -83,3 +84,10 @@ def test_runs_without_losses_are_compared_over_the_steps_that_both_have() -> Non
     found = compare(parts, parts, np.zeros(0), np.zeros(0))
     assert (found.loss, found.own_steps, found.other_steps) == (None, 59, 59)
     assert all(difference.change_ns == 0 for difference in found.differences)
+
+
+def test_a_job_without_requests_has_no_skew() -> None:
+    """As one rank alone."""
+    spans = simulate(SIZE, Disturbance.none(SIZE), 0)
+    found = decay_of(spans.where(spans.kind_N != SpanKind.REQUEST))
+    assert not found.parts.part_ns[SKEW].any()

@@ -133,3 +133,11 @@ def test_waits_for_data_are_in_the_heat_map_the_outcome_and_on_the_page() -> Non
     assert outcome["most_loading_fraction"] == pytest.approx(share, rel=0.05)
     assert outcome["loading_fraction"] < 0.001
     assert "data loading" in build_page([record], title="starved")
+
+
+def test_a_job_without_requests_is_looked_at() -> None:
+    """One rank alone has none; what rests on requests is said to be unknown."""
+    spans = slow_job()
+    found = diagnose(spans.where(spans.kind_N != SpanKind.REQUEST))
+    assert "no request joins ranks: who arrives last, links and gains are not known" in found.notes
+    assert [one.ranks for one in found.stragglers] == [(11,)]
