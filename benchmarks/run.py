@@ -35,6 +35,7 @@ BENCHMARKS = (
     "law_shares",
     "loaders",
     "max_min_rates",
+    "own_time",
     "packet_engine",
     "path_choice",
     "plans",

@@ -60,7 +60,7 @@ def _paired(folder: Path, num_rounds: int) -> tuple[list[float], list[float]]:
     steps: list[Callable[[], object]] = []
     with ExitStack() as stack:
         for is_recorded in (True, False, False):
-            comm = _comm_of_one()
+            comm = comm_of_one()
             recorder = stack.enter_context(recording(comm, folder / "spans")) if is_recorded else None
             training = Training(
                 recipe,
@@ -88,7 +88,7 @@ def _requests(folder: Path, number: int) -> tuple[float, float]:
     from fabrictune.trainer_probe.spans.recorder import SpanRecorder
     from fabrictune.trainer_probe.training.progress import StepReport
 
-    comm = _comm_of_one()
+    comm = comm_of_one()
     comm.restart_ledger()
     recorder = SpanRecorder(comm, folder / "requests")
     recorder.begin()
@@ -109,7 +109,8 @@ def _requests(folder: Path, number: int) -> tuple[float, float]:
     return 1e6 * door_s / number, 1e6 * record_s / number
 
 
-def _comm_of_one() -> Any:
+def comm_of_one() -> Any:
+    """Return the communication of a rank alone."""
     from fabrictune.collectives.startup.groups import GroupPlan
     from fabrictune.collectives.startup.process_groups import Member
     from fabrictune.foundation.layout import ParallelLayout
