@@ -23,6 +23,7 @@ from fabrictune.reports.attribution import attribution_section
 from fabrictune.reports.blocks import Section, listed
 from fabrictune.reports.calibration import calibration_section
 from fabrictune.reports.checks import checks_section
+from fabrictune.reports.cluster import cluster_section
 from fabrictune.reports.collectives import collectives_section
 from fabrictune.reports.collisions import collisions_section
 from fabrictune.reports.comparison import comparison_section
@@ -62,6 +63,7 @@ MAX_LABEL = 40  # characters
 SECTIONS = (
     checks_section,
     kpi_section,
+    cluster_section,
     comparison_section,
     outcomes_section,
     sweeps_section,

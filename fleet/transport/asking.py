@@ -2,12 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
 from fabrictune.fleet.hosts.host import FleetHost
 from fabrictune.fleet.transport.answer import Answer, AskError, State
+from fabrictune.foundation.held_signals import HeldSignals
 from fabrictune.foundation.progress import Progress
 
 POLL_S = 0.2  # between looks at whether it was stopped
@@ -55,23 +56,38 @@ def ask_all(
     on_answer: Callable[[Answer], None],
     progress: Progress | None = None,
 ) -> bool:
-    """Give `on_answer` the answer of each host as it comes; returns whether Ctrl-C stopped it before all had."""
+    """Give `on_answer` the answer of each host as it comes; returns whether Ctrl-C stopped it before all had.
+
+    What has come when it is stopped is given as well.
+    """
     stop = threading.Event()
     pool = ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="fleet")
     waiting = iter(hosts)
+    running: set[Future[Answer]] = set()
     num_answers = 0
+
+    def give(done: Iterable[Future[Answer]]) -> None:
+        nonlocal num_answers
+        for future in done:
+            with HeldSignals():  # each once, and whole
+                running.remove(future)
+                on_answer(future.result())
+            num_answers += 1
+            if progress:
+                progress(num_answers / len(hosts))
+
     try:
-        running = {pool.submit(_ask, transport, host, script, stop) for host in _next(waiting, MAX_STARTED * parallel)}
+        for host in _next(waiting, MAX_STARTED * parallel):
+            running.add(pool.submit(_ask, transport, host, script, stop))
         while running:
-            done, running = wait(running, timeout=POLL_S, return_when=FIRST_COMPLETED)
-            for future in done:
-                on_answer(_result(future))
-                num_answers += 1
-                if progress:
-                    progress(num_answers / len(hosts))
-            running |= {pool.submit(_ask, transport, host, script, stop) for host in _next(waiting, len(done))}
+            done, _ = wait(running, timeout=POLL_S, return_when=FIRST_COMPLETED)
+            give(done)
+            for host in _next(waiting, len(done)):
+                running.add(pool.submit(_ask, transport, host, script, stop))
     except KeyboardInterrupt:
         stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        give([future for future in running if not future.cancelled()])
         return True
     finally:
         stop.set()
@@ -82,10 +98,6 @@ def ask_all(
 
 def _next(hosts: Iterator[FleetHost], number: int) -> list[FleetHost]:
     return [host for _, host in zip(range(number), hosts, strict=False)]
-
-
-def _result(future: "Future[Answer]") -> Answer:
-    return future.result()
 
 
 def _ask(transport: Transport, host: FleetHost, script: str, stop: threading.Event) -> Answer:

@@ -93,7 +93,7 @@ PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempt
 READS = (  # options with a file to read
     *("--rules", "--names", "--against", "--scenario", "--measured", "--token-file", "--key", "--flows", "--pod"),
     *("--topology", "--trace", "--fabric", "--then-simulate", "--fit", "--graphs", "--tuner", "--tor-sets"),
-    *("--audit-rules", "--from-files", "--known-hosts", "--ssh-config", "--identity", "--counters"),
+    *("--audit-rules", "--from-files", "--known-hosts", "--ssh-config", "--identity", "--counters", "--baseline"),
 )
 OF_MANY = {"--findings-file": "topo validate"}  # options of one code, and the command whose is tried for all
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why

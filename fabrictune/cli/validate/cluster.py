@@ -1,7 +1,9 @@
 """`fabrictune validate cluster`: the user's own nodes, stage by stage, against the model of their fabric."""
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from fabrictune.validate.cluster.validation import Validation, ValidationPlan
 
 MAX_SHOWN = 12  # measurements of a stage on the terminal
+LIMITS_FOLDER = "limits"
 LIMITS = ("stage_s",)  # settings that may differ where a validation is gone on with
 
 
@@ -44,6 +47,12 @@ LIMITS = ("stage_s",)  # settings that may differ where a validation is gone on 
     multiple=True,
     metavar="PATTERN",
     help="Interfaces that are rails, without --fabric; repeatable.",
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of an earlier validation of the same cluster, to compare with.",
 )
 @click.option("--only", multiple=True, metavar="STAGE", help="Run this stage alone, again if it is done; repeatable.")
 @click.option(
@@ -108,6 +117,7 @@ def cluster(
     fabric_file: Path | None,
     python: str,
     interfaces: tuple[str, ...],
+    baseline: Path | None,
     only: tuple[str, ...],
     out: Path,
     fail_on: str,
@@ -117,32 +127,36 @@ def cluster(
 ) -> int:
     """Validate a cluster: software, settings, cabling, every rail's flows, timeouts, collectives and a training.
 
-    HOSTS are inventories or names, as of `fleet collect`; the nodes need this package under --python. Limits come from
-    the model of the planned fabric: line rate less headers, ECMP collisions that its hash may have, what hosts were
-    measured to carry. A stage that lacks what it needs is skipped and counted. Each result is kept as its stage ends;
-    the same command goes on where it was stopped. The exit code is 0 if all is good, 3 if something failed or is
-    incomplete.
+    HOSTS are inventories or names, as of `fleet collect`; the nodes need this package under --python. Without HOSTS,
+    under torchrun or srun, each rank is this command. Limits come from the model of the planned fabric: line rate less
+    headers, ECMP collisions that its hash may have, what hosts were measured to carry. A stage that lacks what it
+    needs is skipped and counted. Each result is kept as its stage ends; the same command goes on where it was stopped.
+    The exit code is 0 if all is good, 3 if something failed or is incomplete.
 
     \b
     Example:
       fabrictune validate cluster hosts.txt --fabric planned.json --python /opt/venv/bin/python
       fabrictune validate cluster hosts.txt --fabric planned.json --only matrix
       fabrictune validate cluster 'gpu[01-16]' --via slurm --interface 'eth[1-8]'
+      torchrun --nnodes 16 --nproc-per-node 1 ... -m fabrictune validate cluster --fabric planned.json
     """
-    from fabrictune.validate.cluster.folder import RECORD, open_folder
+    from fabrictune.validate.cluster.baseline import check_baseline
+    from fabrictune.validate.cluster.folder import RECORD, open_folder, read_baseline
     from fabrictune.validate.cluster.record import cluster_record
     from fabrictune.validate.cluster.validation import validate_cluster
 
     started = time.perf_counter()
     _check_stages(only)
+    earlier = read_baseline(baseline) if baseline else None
     plan, given = _plan(fabric_file, interfaces, only, settings)
     if nodes.dry_run:
         _print_plan(nodes, python)
         return 0
-    crew = _crew(nodes, python)
-    stages = open_folder(out, {"nodes": list(crew.names), **given})
     is_silent = quiet or as_json
-    with progress_bar("validating", is_quiet=is_silent) as bar:
+    with _crew(nodes, python) as crew, progress_bar("validating", is_quiet=is_silent) as bar:
+        if crew is None:  # a launcher's rank, which has served
+            return 0
+        stages = open_folder(out, {"nodes": list(crew.names), **given})
 
         def progress(name: str) -> "Progress":
             return lambda fraction, note="", /: bar(fraction, f"{name}: {note}") if bar else None
@@ -152,7 +166,8 @@ def cluster(
                 _print_stage(result)
 
         validation = validate_cluster(plan, crew, out, stages, on_result=on_result, progress=progress)
-    record = with_command(cluster_record(validation, given, started=started))
+    compared = [check_baseline(validation.results, earlier, str(baseline), site_rules())] if earlier else []
+    record = with_command(cluster_record(validation, given, compared, started=started))
     directory = record.write(out / RECORD)
     page = _write_page(directory, out)
     code = print_record(
@@ -160,7 +175,7 @@ def cluster(
         directory,
         lambda: _document(validation),
         lambda: _print_summary(validation),
-        places=[f"page: {page}"],
+        places=[f"page: {page}", f"limits for other tools: {out / LIMITS_FOLDER}"],
         as_json=as_json,
         quiet=quiet,
         fail_on=fail_on,
@@ -204,7 +219,24 @@ def _check_stages(only: Sequence[str]) -> None:
         require_one_of(name, tuple(STAGES), where="--only", what="stage", error=InputError)
 
 
-def _crew(nodes: NodeOptions, python: str) -> "Crew":
+@contextmanager
+def _crew(nodes: NodeOptions, python: str) -> "Iterator[Crew | None]":
+    """Give the nodes of HOSTS, or those that a launcher started; None on its ranks that have served rank 0."""
+    from fabrictune.collectives.startup.launchers import launched_by
+
+    launched = None if nodes.arguments else launched_by(os.environ)
+    if launched is None:
+        yield _named_crew(nodes, python)
+        return
+    from fabrictune.foundation.extras import require_extra
+    from fabrictune.validate.cluster.launched import launched_crew
+
+    require_extra("torch", extra="train", where="validate cluster under a launcher")
+    with launched_crew(launched) as crew:
+        yield crew
+
+
+def _named_crew(nodes: NodeOptions, python: str) -> "Crew":
     from fabrictune.fleet.collect.collection import Collection, Collector
     from fabrictune.fleet.collect.script import node_script
     from fabrictune.fleet.transport.asking import Program, ask_all
@@ -224,7 +256,7 @@ def _crew(nodes: NodeOptions, python: str) -> "Crew":
             raise KeyboardInterrupt
         return collector.finish(list(of_name), is_partial=False)
 
-    return Crew(list(of_name), start, collect, python=python, parallel=nodes.parallel, start_s=nodes.timeout_s)
+    return Crew(list(of_name), start, collect=collect, python=python, parallel=nodes.parallel, start_s=nodes.timeout_s)
 
 
 def _print_plan(nodes: NodeOptions, python: str) -> None:

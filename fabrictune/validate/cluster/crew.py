@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fabrictune.fleet.collect.collection import Collection, NodeState
+from fabrictune.fleet.collect.collection import Collection, Collector, NodeState
+from fabrictune.fleet.transport.answer import Answer as NodeAnswer
 from fabrictune.fleet.transport.answer import AskError, State
 from fabrictune.fleet.transport.asking import Program
 from fabrictune.foundation.children import module_command
@@ -20,6 +21,7 @@ from fabrictune.foundation.time_limits import scaled
 from fabrictune.validate.cluster.nodes.wire import BEAT_S, STILL_THERE, LineReader, WireError, encode
 
 NODE_PROCESS = "fabrictune.validate.cluster.nodes.node_process"
+READ_S = 60.0  # for the script of `fleet collect`
 WAIT_S = 0.5  # so that Ctrl-C is seen
 
 Start = Callable[[str, Sequence[str]], Program]  # a program on a node by its name; raises AskError
@@ -38,9 +40,16 @@ class Crew:
     """The nodes that take part, by name."""
 
     def __init__(
-        self, names: Sequence[str], start: Start, collect: Collect, *, python: str, parallel: int, start_s: float
+        self,
+        names: Sequence[str],
+        start: Start,
+        *,
+        collect: Collect | None = None,
+        python: str,
+        parallel: int,
+        start_s: float,
     ) -> None:
-        self.names, self.collect, self._start_s = tuple(names), collect, start_s
+        self.names, self._collect, self._start_s = tuple(names), collect, start_s
         self.missing: dict[str, NodeState] = {}
         self._start, self._words, self._parallel = start, module_command(NODE_PROCESS, python=python), parallel
         self._nodes: dict[str, _Node] = {}
@@ -74,6 +83,19 @@ class Crew:
     def ask_all(self, order: Mapping[str, Any], *, limit_s: float) -> dict[str, Answer]:
         """Give all nodes one order."""
         return self.ask(dict.fromkeys(self.present, order), limit_s=limit_s)
+
+    def collect(self, questions: str) -> Collection:
+        """Return what the nodes say to "settings" or "counters", by their programs or by a way of its own."""
+        if self._collect:
+            return self._collect(questions)
+        collector = Collector()
+        order = {"do": "read", "questions": questions, "limit_s": READ_S}
+        for name, answer in self.ask_all(order, limit_s=2 * READ_S).items():
+            state = State.ENDED if answer.error else State.COLLECTED
+            output = str(answer.result or "").encode()
+            collector.add(NodeAnswer(name=name, state=state, detail=answer.error, output=output))
+        collector.states |= self.missing
+        return collector.finish(self.names, is_partial=False)
 
     def close(self) -> None:
         """End the programs on all nodes."""

@@ -12,6 +12,7 @@ from typing import Any
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import InputError, Mistake, RecordError
 from fabrictune.foundation.output_files import check_writable, replaced_file
+from fabrictune.validate.cluster.results import StageResult, read_results
 
 PLAN, STAGES, RECORD = "cluster.json", "stages", "record"
 FORMAT_KEY, FORMAT = "fabrictune_cluster", 1
@@ -35,6 +36,14 @@ def open_folder(folder: Path, plan: Mapping[str, Any]) -> Path:
     with replaced_file(path) as half:
         half.write_text(json.dumps(values, indent=1) + "\n")
     return folder / STAGES
+
+
+def read_baseline(folder: Path) -> dict[str, StageResult]:
+    """Return the results of an earlier validation; raises InputError where there is none."""
+    if not (folder / PLAN).is_file():
+        step = "name the folder that validate cluster --out wrote"
+        raise InputError(Mistake(where=str(folder), found="no validation of a cluster", next_step=step))
+    return read_results(folder / STAGES)
 
 
 def _check_place(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabrictune.foundation.checks import join_reports
+from fabrictune.foundation.checks import CheckReport, join_reports
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.validate.cluster.results import StageResult
@@ -14,8 +14,10 @@ SEED = 0
 NOT_RUN = "not run"
 
 
-def cluster_record(validation: Validation, plan: Mapping[str, Any], *, started: float) -> RunRecord:
-    """Return the record; `started` is what `time.perf_counter` said at the start."""
+def cluster_record(
+    validation: Validation, plan: Mapping[str, Any], compared: Sequence[CheckReport] = (), *, started: float
+) -> RunRecord:
+    """Return the record, with comparisons with others; `started` is what `time.perf_counter` said at the start."""
     results = list(validation.results.values())
     run = describe_run(seed=SEED, started=started, configuration=dict(plan))
     record = RunRecord(
@@ -26,7 +28,7 @@ def cluster_record(validation: Validation, plan: Mapping[str, Any], *, started: 
             "cluster_measurements": to_columns("cluster_measurements", measurement_rows(results)),
         },
     )
-    return record.with_checks(join_reports(*(result.report for result in results)))
+    return record.with_checks(join_reports(*compared, *(result.report for result in results)))
 
 
 def measurement_rows(results: Sequence[StageResult]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from fabrictune.foundation.finding_rules.settings import RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.topology.fabric import Fabric
 from fabrictune.validate.cluster.crew import Crew
+from fabrictune.validate.cluster.exports import write_limits
 from fabrictune.validate.cluster.nics import find_nics
 from fabrictune.validate.cluster.results import StageResult, StageState, read_results, write_result
 from fabrictune.validate.cluster.site import ClusterSettings, Site
@@ -81,6 +82,7 @@ def validate_cluster(
     with _closed(crew):
         try:
             site = _open(plan, crew, folder)
+            write_limits(site)
             for name in _to_run(plan.only, results):
                 result = _run(name, replace(site, results=results, progress=progress(name)))
                 results[name] = result

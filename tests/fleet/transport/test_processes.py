@@ -1,5 +1,7 @@
 """Nodes reached by programs: what is too much, too slow or broken off is an answer with its reason."""
 
+import os
+import signal
 import threading
 import tracemalloc
 
@@ -9,6 +11,7 @@ from fabrictune.fleet.hosts.host import FleetHost
 from fabrictune.fleet.transport.answer import Answer, AskError, Limits, State
 from fabrictune.fleet.transport.asking import ask_all
 from fabrictune.fleet.transport.processes import ProcessTransport, local_transport
+from tests.patience import patience
 
 HOST = FleetHost(name="node1", address="node1")
 
@@ -45,3 +48,25 @@ def test_all_hosts_answer() -> None:
     assert not ask_all(hosts, local_transport(Limits()), "echo hello", parallel=2, on_answer=answers.append)
     assert sorted(answer.name for answer in answers) == [host.name for host in hosts]
     assert {answer.output for answer in answers} == {b"hello\n"}
+
+
+def test_an_answer_that_is_there_when_ctrl_c_comes_is_kept() -> None:
+    """Ctrl-C comes while the first of two is taken and the second is asked: both are given."""
+    given: list[str] = []
+    is_asked = threading.Event()
+
+    class AtOnce(ProcessTransport):
+        def ask(self, host: FleetHost, script: str, stop: threading.Event) -> bytes:
+            if host.name == "b":
+                is_asked.set()
+            return b"answer"
+
+    def on_answer(answer: Answer) -> None:
+        if not given:
+            assert is_asked.wait(patience(10))
+            os.kill(os.getpid(), signal.SIGINT)
+        given.append(answer.name)
+
+    hosts = [FleetHost(name=name, address=name) for name in ("a", "b")]
+    assert ask_all(hosts, AtOnce(("sh",), Limits()), "", parallel=1, on_answer=on_answer)
+    assert sorted(given) == ["a", "b"]

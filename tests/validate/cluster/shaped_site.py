@@ -53,6 +53,25 @@ class ShapedSite:
             output, errors = process.communicate(timeout=patience(60))
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
+    def launch(self, *words: str) -> "list[subprocess.CompletedProcess[str]]":
+        """Run a validation as torchrun would, a rank on each host, and return how each ended."""
+        options = ("--fabric", str(self.plan), "--out", str(self.out), *QUICK, *words)
+        command = [sys.executable, "-m", "fabrictune", "validate", "cluster", *options]
+        ranks = []
+        for rank, node in enumerate(self.cluster.nodes):
+            variables = {"RANK": rank, "WORLD_SIZE": len(self.cluster.nodes), "LOCAL_RANK": 0, "MASTER_PORT": 29500}
+            environment = {name: str(value) for name, value in variables.items()}
+            environment |= {**os.environ, "MASTER_ADDR": self.cluster.address(0)} | environment
+            named = ("unshare", "--uts", "sh", "-c", f'hostname {node.name} && exec "$@"', "sh")
+            inside = ("ip", "netns", "exec", f"{self.cluster.hub}-{rank}", *named, *command)
+            pipe = subprocess.PIPE
+            ranks.append(subprocess.Popen(inside, env=environment, stdout=pipe, stderr=pipe, text=True))
+        ended = []
+        for process in ranks:
+            output, errors = process.communicate(timeout=patience(120))
+            ended.append(subprocess.CompletedProcess(process.args, process.returncode, output, errors))
+        return ended
+
     def leftovers(self) -> list[str]:
         """Return the programs of ours that run in a host, once those that are ending have had time to."""
         ends_s = time.monotonic() + patience(20)

@@ -97,6 +97,19 @@ def test_ctrl_c_in_each_stage_keeps_what_is_there_and_ends_everything_on_the_nod
             assert node_folders() <= folders
 
 
+def test_a_launchers_ranks_are_the_nodes(tmp_path: Path) -> None:
+    """As under torchrun on two hosts: rank 0 controls and reports, rank 1 serves it and says nothing."""
+    with shaped_site(tmp_path, [SshNode(name=name) for name in NAMES[:2]]) as site:
+        first, second = site.launch("--only", "doctor", "--only", "audit", "--only", "matrix")
+        assert not site.leftovers()
+        assert (first.returncode, second.returncode, second.stdout) == (0, 0, ""), first.stderr + second.stderr
+        assert "matrix: done" in first.stdout
+        assert "2 nodes read" not in second.stdout
+        subjects = {row["subject"] for row in site.result("matrix")["measurements"]}
+        assert {"gpu1:eth0 to gpu2:eth0", "gpu2:eth0 to gpu1:eth0"} <= subjects
+        assert site.result("audit")["state"] == "done", "read by the nodes' own programs"
+
+
 def missing_nodes(output: str) -> dict[str, str]:
     """Return what the findings say of nodes that do not take part."""
     findings = json.loads(output)["findings"]

@@ -13,6 +13,17 @@ from fabrictune.foundation.children import ending_with_parent, module_command
 
 MAX_RESULT_BYTES = 16 * 2**20
 MAX_ERROR_BYTES = 2**12
+LAUNCHERS = (
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_",
+    "GROUP_",
+    "ROLE_",
+    "MASTER_",
+    "TORCHELASTIC_",
+    "SLURM_STEP",
+    "SLURM_PROCID",
+)
 RANK_PROCESS = "fabrictune.validate.cluster.nodes.rank_process"
 
 
@@ -33,7 +44,7 @@ class Children:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **environment, "TMPDIR": self._folder},
+            env={**_own_environment(), **environment, "TMPDIR": self._folder},
             start_new_session=True,
         ) as process:
             self._begin(process.pid)
@@ -76,6 +87,11 @@ class Children:
         with self._lock:
             self._running.discard(pid)
             _kill_group(pid)
+
+
+def _own_environment() -> dict[str, str]:
+    """Return the environment without a launcher's variables, which are those of other ranks."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
 
 
 def _kill_group(pid: int) -> None:
