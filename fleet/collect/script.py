@@ -21,7 +21,7 @@ def node_script(questions: Questions) -> str:
     """Return the script, which changes nothing and leaves nothing."""
     return (
         "if command -v python3 >/dev/null 2>&1; then\n"
-        f"exec python3 -I - <<'{END_OF_PROGRAM}'\n{node_program(questions)}\n{END_OF_PROGRAM}\n"
+        f"exec python3 -I -S - <<'{END_OF_PROGRAM}'\n{node_program(questions)}\n{END_OF_PROGRAM}\n"
         f"else\n{chr(10).join(_shell_lines(questions))}\nfi\n"
     )
 

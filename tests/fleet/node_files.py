@@ -37,7 +37,5 @@ def _write_command(folder: Path, name: str, text: str) -> None:
     program, *words = name.split()
     (folder / "outputs" / "_".join([program, *words]).replace("/", "%")).write_text(text)
     script = folder / "bin" / program
-    script.write_text(
-        f'#!/bin/sh\nIFS=_; cat {shlex.quote(str(folder / "outputs"))}/{program}_"$*" 2>/dev/null || exit 1\n'
-    )
+    script.write_text(f'#!/bin/sh\nIFS=_; exec cat {shlex.quote(str(folder / "outputs"))}/{program}_"$*" 2>/dev/null\n')
     script.chmod(0o755)

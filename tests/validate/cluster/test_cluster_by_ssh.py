@@ -61,7 +61,7 @@ def test_a_slow_port_and_a_host_that_is_not_there_are_named(tmp_path: Path) -> N
 
 def test_each_bad_host_is_named_with_what_happened(tmp_path: Path) -> None:
     """The doctor goes on without them, and the exit code says that something is incomplete."""
-    limit_s = round(patience(3))
+    limit_s = round(patience(8))
     faults: dict[Fault, str] = {
         "key-changed": "host key changed",
         "hanging": f"timed out: the program did not start within {limit_s} s",
@@ -72,9 +72,8 @@ def test_each_bad_host_is_named_with_what_happened(tmp_path: Path) -> None:
     with shaped_site(tmp_path, nodes) as site:
         ran = site.validate("--only", "doctor", "--timeout", str(limit_s), "--json")
         assert not site.leftovers()
-        other = site.validate(
-            *("--only", "doctor", "--timeout", str(limit_s), "--python", "/usr/bin/python-not-there", "--json")
-        )
+        words = ("--only", "doctor", "--python", "/usr/bin/python-not-there", "--json")
+        other = site.cluster.run("validate", "cluster", "good", "--out", str(tmp_path / "other"), *words)
     assert ran.returncode == other.returncode == 3, ran.stderr
     missing = missing_nodes(ran.stdout)
     assert set(missing) == set(faults)
