@@ -35,14 +35,14 @@ class KnownHosts:
 
     def keys_of(self, name: str) -> "Iterator[PKey]":
         """Yield the keys of a host by the name that the file has for it: `host`, or `[host]:port`."""
-        from paramiko.hostkeys import HostKeyEntry, HostKeys
+        from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
         from paramiko.ssh_exception import SSHException
 
-        hashed = [line for pattern, line in self._hashed if HostKeys.hash_host(name, pattern) == pattern]
+        hashed = [line for pattern, line in self._hashed if _is_hash_of(name, pattern)]
         for line in (*self._of_name.get(name, ()), *hashed):
             try:
                 entry = HostKeyEntry.from_line(line)
-            except (SSHException, ValueError):  # a key of a kind that is not known, or a broken one
+            except (SSHException, InvalidHostKey, ValueError, IndexError):  # of an unknown kind, or broken
                 continue
             if entry is not None and entry.key is not None and entry.key.get_base64() not in self._revoked:
                 yield entry.key
@@ -53,6 +53,15 @@ class KnownHosts:
         else:
             for name in names.split(","):
                 self._of_name.setdefault(name, []).append(line)
+
+
+def _is_hash_of(name: str, pattern: str) -> bool:
+    from paramiko.hostkeys import HostKeys
+
+    try:
+        return HostKeys.hash_host(name, pattern) == pattern
+    except (ValueError, IndexError, AssertionError):  # a salt that is broken, or of another length
+        return False
 
 
 def read_known_hosts(path: Path, *, is_named: bool) -> KnownHosts:
