@@ -62,10 +62,10 @@ class Crew:
 
     def open(self) -> None:
         """Start the program on each node; who does not answer within `start_s` after the login is missing."""
+        threading.Thread(target=self._beat, daemon=True).start()  # those that are there wait for those that hang
         with ThreadPoolExecutor(self._parallel, thread_name_prefix="crew") as pool:
             states = list(pool.map(self._open, self.names))
         self.missing = {state.name: state for state in states if state is not None}
-        threading.Thread(target=self._beat, daemon=True).start()
 
     def ask(self, orders: Mapping[str, Mapping[str, Any]], *, limit_s: float) -> dict[str, Answer]:
         """Give each node its order at once, and return the answers of those that gave one within the limit."""

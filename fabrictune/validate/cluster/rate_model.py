@@ -23,6 +23,7 @@ from fabrictune.topology.routing import data_headers, data_routes
 from fabrictune.validate.cluster.nics import Nic
 
 SEEDS = 64
+SHARES = 0.8  # of its best rate, below which a flow shares a link
 LOW, HIGH = 0.05, 0.95  # of what is shown over seeds
 
 Flow = tuple[Nic, Nic]
@@ -44,6 +45,7 @@ class RoundExpectation:
 
     flows: Sequence[Expected]
     total: Expected
+    num_sharing: float  # flows that get less than alone, on average over seeds
 
 
 class RateModel:
@@ -73,6 +75,7 @@ class RateModel:
         return RoundExpectation(
             flows=[replace(_expected(rate_bps_SF[:, number]), least_bps=least_bps) for number in range(len(flows))],
             total=_expected(rate_bps_SF.sum(axis=1)),
+            num_sharing=float((rate_bps_SF < SHARES * rate_bps_SF.max(axis=0)).sum(axis=1).mean()),
         )
 
     def slowest(self, flows: Sequence[Flow]) -> Expected:

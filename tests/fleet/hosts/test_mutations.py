@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def try_inventories(folder: Path, number: int) -> None:
         text, place = golden.read_text(), folder / golden.name
         for _ in range(number):
             place.write_text(mutated(text, draw), errors="surrogateescape")
-            expect_input_errors(lambda place=place: read_hosts([str(place)]))
+            expect_input_errors(partial(read_hosts, [str(place)]))
 
 
 def try_keys_and_settings(folder: Path, number: int) -> None:
@@ -42,7 +43,7 @@ def try_keys_and_settings(folder: Path, number: int) -> None:
         for name in ("gpu1", "[gpu2]:2222", "gpu3"):
             list(known.keys_of(name))
         config.write_text(mutated(text, draw), errors="surrogateescape")
-        expect_input_errors(lambda: read_ssh_settings(config))
+        expect_input_errors(partial(read_ssh_settings, config))
 
 
 def try_lldp(number: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.ssh_cluster import SshCluster, SshNode, ssh_cluster
+from tests.patience import patience
 
 NODES = (
     SshNode(name="good", environment={"NCCL_IB_TC": "106", "UNRELATED": "1"}),
@@ -32,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshCluster]:
 def test_good_nodes_are_read_and_each_bad_one_is_named(cluster: SshCluster, tmp_path: Path) -> None:
     """Ten servers: two are read whole, each of the others has its own reason, and the exit code is 3."""
     out = tmp_path / "fleet"
-    limits = ("--timeout", "4", "--connect-timeout", "2")
+    limits = ("--timeout", str(patience(4)), "--connect-timeout", str(patience(2)))
     result = cluster.run("fleet", "collect", str(cluster.inventory), "--out", str(out), "--json", *limits)
     assert result.returncode == 3, result.stderr
     states = {node["name"]: (node["state"], node["detail"]) for node in json.loads(result.stdout)["nodes"]}

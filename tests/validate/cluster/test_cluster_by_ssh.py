@@ -1,6 +1,7 @@
 """`validate cluster` on hosts with OpenSSH servers of their own, and ports shaped to 50 Mbit/s."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_slow_port_and_a_host_that_is_not_there_are_named(tmp_path: Path) -> N
 
 def test_each_bad_host_is_named_with_what_happened(tmp_path: Path) -> None:
     """The doctor goes on without them, and the exit code says that something is incomplete."""
-    limit_s = round(patience(8))
+    limit_s = round(patience(4))
     faults: dict[Fault, str] = {
         "key-changed": "host key changed",
         "hanging": f"timed out: the program did not start within {limit_s} s",
@@ -82,11 +83,11 @@ def test_each_bad_host_is_named_with_what_happened(tmp_path: Path) -> None:
     assert "python-not-there" in missing_nodes(other.stdout)["good"], "the shell's own words"
 
 
-def test_ctrl_c_in_each_stage_keeps_what_is_there_and_ends_everything_on_the_nodes(tmp_path: Path) -> None:
-    """It is pressed in the audit, the matrix, the collectives and the training; each run goes on from there."""
+def interrupt_in_turn(folder: Path, stages: Sequence[str]) -> None:
+    """Press Ctrl-C when each of these stages has ended; each run goes on where the one before was stopped."""
     folders = node_folders()
-    with shaped_site(tmp_path, [SshNode(name=name) for name in NAMES[:2]]) as site:
-        for stage in ("doctor", "before", "matrix", "collectives"):
+    with shaped_site(folder, [SshNode(name=name) for name in NAMES[:2]]) as site:
+        for stage in stages:
             ran = site.interrupt_after(stage)
             assert ran.returncode == 130, ran.stderr
             assert b"Traceback" not in ran.stderr
@@ -94,6 +95,17 @@ def test_ctrl_c_in_each_stage_keeps_what_is_there_and_ends_everything_on_the_nod
             assert (site.out / "record" / "run.json").is_file(), "what there is is in a record"
             assert not site.leftovers(), stage
             assert node_folders() <= folders
+
+
+def test_ctrl_c_keeps_what_is_there_and_ends_everything_on_the_nodes(tmp_path: Path) -> None:
+    """It is pressed in the audit, in the matrix, and in the collectives."""
+    interrupt_in_turn(tmp_path, ("doctor", "before", "matrix"))
+
+
+@pytest.mark.sweep
+def test_ctrl_c_in_each_stage(tmp_path: Path) -> None:
+    """In those, the short stages between, and the training."""
+    interrupt_in_turn(tmp_path, ("doctor", "audit", "cabling", "before", "matrix", "timers", "collectives", "training"))
 
 
 def test_a_launchers_ranks_are_the_nodes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import hmac
 import json
 import selectors
 import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -22,6 +23,7 @@ MAX_WAITING = 512
 TOKEN_BYTES = 64
 HEAD_BYTES = 256
 PATIENCE_S = 10.0  # for what should come at once
+AT_ONCE = struct.pack("ii", 1, 0)
 NOT_SENT_LOWAT, NOT_SENT_BYTES = 25, 2**17  # TCP_NOTSENT_LOWAT of Linux, which Python's socket module lacks
 
 
@@ -32,6 +34,7 @@ class FlowSpec:
     host: str
     port: int
     source: str  # own address, "" for whichever the route has
+    source_port: int = 0  # 0: any; a flow with the ports of an earlier one takes its path
     token: str
     duration_s: float
     skip_s: float
@@ -78,9 +81,13 @@ class Receiver:
 
 def send_flow(spec: FlowSpec) -> dict[str, Any]:
     """Send until the receiver has counted, and return its figures and the source port; raises OSError."""
-    source = (spec.source, 0) if spec.source else None
-    with socket.create_connection((spec.host, spec.port), timeout=PATIENCE_S, source_address=source) as connection:
+    with socket.socket() as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)  # its ports are free again at its end
         connection.setsockopt(socket.IPPROTO_TCP, NOT_SENT_LOWAT, NOT_SENT_BYTES)
+        connection.bind((spec.source, spec.source_port))
+        connection.connect((spec.host, spec.port))
         head = {"token": spec.token, "duration_s": spec.duration_s, "skip_s": spec.skip_s}
         connection.sendall(json.dumps(head).encode() + b"\n")
         _read_line(connection)

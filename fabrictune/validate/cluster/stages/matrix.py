@@ -1,8 +1,9 @@
 """Stage: flows between the NICs of every rail, alone, in concurrent pairs and in bisections, against the model.
 
-A round in which a flow or the total is below its limit is measured again, RETRIES times, and of each the best counts:
-a new connection has a new source port, and so a new path. What is low in all trials is a finding. Hosts are compared
-with one another besides (`rdma.slow-host`), as in a matrix of RDMA adapters.
+A round in which a flow or the total is below its limit is measured again, RETRIES times, with the same source ports and
+so on the same paths, and of each flow the best counts: what is low each time is the path's fault. Once more with new
+source ports, and so new paths, tells a link of the fabric from a NIC. Hosts are compared with one another besides
+(`rdma.slow-host`), as in a matrix of RDMA adapters.
 """
 
 import secrets
@@ -17,7 +18,7 @@ from fabrictune.foundation.units import format_rate
 from fabrictune.rdma_bench.measurement.slow_hosts import check_hosts
 from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfer
 from fabrictune.validate.cluster.blame import blame_nics
-from fabrictune.validate.cluster.rate_model import Expected, Flow, RateModel
+from fabrictune.validate.cluster.rate_model import SHARES, Expected, Flow, RateModel
 from fabrictune.validate.cluster.results import UNKNOWN, Measurement, StageResult, StageState, Verdict
 from fabrictune.validate.cluster.rounds import Round, plan_rounds
 from fabrictune.validate.cluster.site import Site
@@ -30,10 +31,11 @@ TOTAL, BETWEEN = "all flows", " to "
 
 @dataclass(frozen=True, kw_only=True)
 class _Rates:
-    """The best rate of each flow of a round, its error where it has none, and the best total."""
+    """The best rate of each flow of a round, its error where it has none, its source port, and the best total."""
 
     rate_bps: Sequence[float]
     errors: Sequence[str]
+    ports: Sequence[int]  # source ports; 0 where there was no connection
     total_bps: float
 
 
@@ -66,6 +68,7 @@ class _Matrix:
         self._measured: list[Measurement] = []
         self._transfers: list[MeasuredTransfer] = []
         self._host_bps: dict[str, float] = {}
+        self._num_sharing, self._expected_sharing = 0, 0.0
 
     def open(self) -> None:
         """Calibrate the hosts, all at once, and let every NIC receive."""
@@ -94,14 +97,21 @@ class _Matrix:
             return
         expected = self._model.expect(flows)
         limit_bps, total_limit_bps = self._limit(expected.flows[0], FLOW_LOW), self._limit(expected.total, ROUND_LOW)
-        rates = self._run(flows)
+        rates = self._run(flows, [0] * len(flows))
         for _ in range(RETRIES):
             if min(rates.rate_bps) >= limit_bps and rates.total_bps >= total_limit_bps:
                 break
-            rates = _best(rates, self._run(flows))
-        for flow, own, rate_bps, error in zip(flows, expected.flows, rates.rate_bps, rates.errors, strict=True):
+            rates = _best(rates, self._run(flows, rates.ports))
+        details = list(rates.errors)
+        if any(0 <= rate < limit_bps for rate in rates.rate_bps):
+            elsewhere = self._run(flows, [0] * len(flows)).rate_bps
+            details = [
+                error or (f"from another source port {format_rate(other)}" if 0 <= rate < limit_bps <= other else "")
+                for error, rate, other in zip(details, rates.rate_bps, elsewhere, strict=True)
+            ]
+        for flow, own, rate_bps, detail in zip(flows, expected.flows, rates.rate_bps, details, strict=True):
             subject = f"{flow[0].label}{BETWEEN}{flow[1].label}"
-            self._measured.append(_measurement(planned.part, subject, rate_bps, own, limit_bps, error))
+            self._measured.append(_measurement(planned.part, subject, rate_bps, own, limit_bps, detail))
             self._transfers.append(
                 MeasuredTransfer(
                     num_queue_pairs=1,
@@ -112,6 +122,9 @@ class _Matrix:
                     receiver=flow[1].label,
                 )
             )
+        best_bps = [SHARES * own.high_bps for own in expected.flows]
+        self._num_sharing += sum(0 <= rate < best for rate, best in zip(rates.rate_bps, best_bps, strict=True))
+        self._expected_sharing += expected.num_sharing
         if len(flows) > 1:
             self._measured.append(
                 _measurement(planned.part, TOTAL, rates.total_bps, expected.total, total_limit_bps, "")
@@ -133,7 +146,11 @@ class _Matrix:
             reason=reason,
             measurements=tuple(self._measured),
             report=self._report(),
-            notes=(*self._model.assumptions, "flows are TCP; adapters by RDMA: fabrictune rdma matrix"),
+            notes=(
+                f"flows that shared a link: {self._num_sharing}; by the model {self._expected_sharing:.1f} over hash seeds",
+                *self._model.assumptions,
+                "flows are TCP; adapters by RDMA: fabrictune rdma matrix",
+            ),
             data={"host_bps": self._host_bps},
         )
 
@@ -142,14 +159,14 @@ class _Matrix:
         shortfall = self._site.rules.threshold(rule, "shortfall")
         return expected.least_bps * (1 - shortfall) if expected.least_bps < float("inf") else UNKNOWN
 
-    def _run(self, flows: Sequence[Flow]) -> _Rates:
-        """Send all flows at once."""
+    def _run(self, flows: Sequence[Flow], ports: Sequence[int]) -> _Rates:
+        """Send all flows at once, from these source ports; 0 is any."""
         duration_s = self._site.settings.flow_s
         of_node: dict[str, list[int]] = {}
         for number, (source, _) in enumerate(flows):
             of_node.setdefault(source.node, []).append(number)
         orders = {
-            node: {"do": "send", "flows": [self._spec(flows[number]) for number in numbers]}
+            node: {"do": "send", "flows": [self._spec(flows[number], ports[number]) for number in numbers]}
             for node, numbers in of_node.items()
         }
         answers = self._site.crew.ask(orders, limit_s=ANSWER_S + 4 * duration_s)
@@ -159,15 +176,17 @@ class _Matrix:
                 outcomes[number] = result
         rates = [float(str(one.get("rate_bps", UNKNOWN))) for one in outcomes]
         errors = [str(one.get("error", "")) for one in outcomes]
-        return _Rates(rate_bps=rates, errors=errors, total_bps=sum(rate for rate in rates if rate > 0))
+        used = [int(str(one.get("source_port", 0))) for one in outcomes]
+        return _Rates(rate_bps=rates, errors=errors, ports=used, total_bps=sum(rate for rate in rates if rate > 0))
 
-    def _spec(self, flow: Flow) -> dict[str, object]:
+    def _spec(self, flow: Flow, source_port: int) -> dict[str, object]:
         source, destination = flow
         duration_s = self._site.settings.flow_s
         return {
             "host": destination.ipv4,
             "port": self._ports.get(destination.label, 0),
             "source": source.ipv4,
+            "source_port": source_port,
             "token": self._token,
             "duration_s": duration_s,
             "skip_s": SKIPPED_FRACTION * duration_s,
@@ -197,15 +216,17 @@ class _Matrix:
 def _best(first: _Rates, second: _Rates) -> _Rates:
     pairs = list(zip(first.rate_bps, second.rate_bps, strict=True))
     errors = zip(first.errors, second.errors, strict=True)
+    ports = zip(first.ports, second.ports, strict=True)
     return _Rates(
         rate_bps=[max(pair) for pair in pairs],
         errors=["" if max(pair) >= 0 else own or other for pair, (own, other) in zip(pairs, errors, strict=True)],
+        ports=[own or other for own, other in ports],
         total_bps=max(first.total_bps, second.total_bps),
     )
 
 
 def _measurement(
-    part: str, subject: str, rate_bps: float, expected: Expected, limit_bps: float, error: str
+    part: str, subject: str, rate_bps: float, expected: Expected, limit_bps: float, detail: str
 ) -> Measurement:
     is_known = limit_bps != UNKNOWN
     verdict = Verdict.NO_LIMIT if not is_known else Verdict.GOOD if rate_bps >= limit_bps else Verdict.BAD
@@ -219,7 +240,7 @@ def _measurement(
         predicted_high=expected.high_bps if is_known else UNKNOWN,
         limit=limit_bps,
         verdict=Verdict.FAILED if rate_bps < 0 else verdict,
-        detail=error if rate_bps < 0 else "",
+        detail=detail,
     )
 
 
@@ -229,18 +250,19 @@ def _low_flows(flows: Sequence[Measurement]) -> Iterator[Finding]:
     for blame in blame_nics(ends, [one.verdict == Verdict.BAD for one in flows]):
         low = [flows[number] for number in blame.flows]
         worst = min(low, key=lambda one: one.measured / one.limit)
+        elsewhere = f"; {worst.detail}: a link between switches" if worst.detail else ""
         many = f"{len(low)} of {blame.num_flows_of_nic} flows; the worst: {worst.subject}, " if blame.nic else ""
-        yield _finding(FLOW_LOW, blame.nic or worst.subject, worst, many)
+        yield _finding(FLOW_LOW, blame.nic or worst.subject, worst, many, elsewhere)
 
 
 def _low_rounds(totals: Sequence[Measurement]) -> Iterator[Finding]:
     yield from (_finding(ROUND_LOW, one.part, one) for one in totals if one.verdict == Verdict.BAD)
 
 
-def _finding(rule: Rule, entity: str, one: Measurement, many: str = "") -> Finding:
+def _finding(rule: Rule, entity: str, one: Measurement, many: str = "", elsewhere: str = "") -> Finding:
     return rule.finding(
         entity=entity,
-        actual=f"{many}{format_rate(one.measured)} ({one.part}), the best of {RETRIES + 1} trials",
+        actual=f"{many}{format_rate(one.measured)} ({one.part}), the best of {RETRIES + 1} trials{elsewhere}",
         expected=f"at least {format_rate(one.limit)}; predicted {format_rate(one.predicted)}, "
         f"over hash seeds {format_rate(one.predicted_low)} to {format_rate(one.predicted_high)}",
         confidence=Confidence.MEASURED,
