@@ -68,6 +68,31 @@ ROUND_LOW = Rule(
     next_step="see which flows are low, and compare the spines' port counters",
     thresholds=(SHORTFALL,),
 )
+FLOWS_UNSTEADY = Rule(
+    id="cluster.flows-unsteady",
+    severity=Severity.ERROR,
+    title="Flows that are low on one trial and good on another",
+    meaning="Flows that had the fabric to themselves were below their limit once, and not when measured again.",
+    impact="Some paths are slow and others are not: a link between switches, which a job meets by chance.",
+    evidence="The flows; their first rates are in table `cluster_measurements`.",
+    next_step="compare speeds and drops of the switches' uplinks; where hosts were busy, measure again",
+    thresholds=(
+        Threshold(
+            name="share",
+            default=0.1,
+            kind="fraction",
+            meaning="share of the flows alone from which on there is a finding",
+            source="Judgement: of a clean testbed's 40 flows none was; of one with a slow uplink of four, a fifth.",
+        ),
+        Threshold(
+            name="least_flows",
+            default=3,
+            kind="count",
+            meaning="number of such flows from which on there is a finding",
+            source="Judgement: one or two are what another program on a host does.",
+        ),
+    ),
+)
 FLOW_FAILED = Rule(
     id="cluster.flow-failed",
     severity=Severity.ERROR,
@@ -156,6 +181,7 @@ CLUSTERS = (
     MISCABLED,
     FLOW_LOW,
     ROUND_LOW,
+    FLOWS_UNSTEADY,
     FLOW_FAILED,
     COLLECTIVE_SLOW,
     PART_FAILED,

@@ -64,6 +64,14 @@ LIMITS = ("stage_s",)  # settings that may differ where a validation is gone on 
     help="Rounds of concurrent pairs; 0 has every pair of nodes once.",
 )
 @click.option(
+    "--paths",
+    "num_paths",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    help="Source ports, and so paths, from which each node sends alone across the fabric.",
+)
+@click.option(
     "--flow-time",
     "flow_s",
     type=click.FloatRange(0.2, 600),

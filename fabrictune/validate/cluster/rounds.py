@@ -1,8 +1,10 @@
 """Which flows are measured at once: alone, in rounds of concurrent pairs, and in bisections.
 
-In a round every host sends to one host and receives from another, on all rails: host i to host i + r for round r, so
-that N - 1 rounds have every ordered pair once. A bisection pairs host i with i xor 2^k both ways: the lowest k stay
-within a leaf, the highest cross the whole fabric, and each level of it is asked for all that it has.
+Alone, each host sends to the next, and several times to one that is half of all hosts away, each time from another
+source port: there a slow link between switches is met, and no collision explains it. In a round every host sends to one
+and receives from another, on all rails: host i to host i + r for round r, so that N - 1 rounds have every ordered pair
+once. A bisection pairs host i with i xor 2^k both ways: the lowest k stay within a leaf, the highest cross the whole
+fabric, and each level of it is asked for all that it has.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,12 +22,18 @@ class Round:
     flows: Sequence[Flow]
 
 
-def plan_rounds(nics: NicList, num_rounds: int) -> Iterator[Round]:
-    """Yield all rounds that have flows; `num_rounds` of those of pairs, evenly spread, 0 for all."""
+def plan_rounds(nics: NicList, num_rounds: int, num_paths: int) -> Iterator[Round]:
+    """Yield all rounds that have flows; `num_rounds` of those of pairs, evenly spread, 0 for all.
+
+    `num_paths` is how often each host sends alone to the one that is half of all away.
+    """
     count = len(nics.nics)
     for index in range(count):
         for flow in _flows(nics, [(index, (index + 1) % count)]):
             yield Round(part="alone", flows=[flow])
+    for index in range(count):
+        for flow in _flows(nics, [(index, (index + count // 2) % count)]) if count > 2 else ():
+            yield from [Round(part="alone, across", flows=[flow])] * num_paths
     for shift in _spread(count - 1, num_rounds):
         flows = _flows(nics, [(index, (index + shift) % count) for index in range(count)])
         yield from _round(f"pairs at distance {shift}", flows)

@@ -20,6 +20,7 @@ class ClusterSettings:
 
     flow_s: float = 1.0
     num_rounds: int = 0  # of concurrent pairs; 0: all
+    num_paths: int = 4  # that each host's flow across is tried on
     backend: str = "auto"  # gloo, nccl, or nccl where every node has a GPU
     ranks_per_node: int = 0  # 0: one over gloo, one a GPU over nccl
     max_bytes: int = 2**22  # of collectives

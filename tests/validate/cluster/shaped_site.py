@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
+from fabrictune.foundation.output_files import claim
 from tests.fleet.ssh_cluster import SshCluster, SshNode, ssh_cluster
 from tests.patience import patience
 
 RATE_MBPS = 50
 COLUMNS = "Side A Device,Side A Role,Side A Name,Side B Device,Side B Role,Side B Name,Speed,Rail"
-QUICK = ("--flow-time", "0.4", "--max-bytes", "512 KiB")
+QUICK = ("--flow-time", "0.4", "--max-bytes", "512 KiB", "--paths", "1")
 
 
 class ShapedSite:
@@ -111,5 +113,16 @@ def shaped_site(
 
 
 def node_folders() -> set[str]:
-    """Return the temporary folders of nodes' programs on this machine, which all hosts of a site share."""
-    return {entry.name for entry in os.scandir("/tmp") if entry.name.startswith("fabrictune-node-")}
+    """Return the temporary folders of nodes' programs that nobody holds: those that were left."""
+    return {path.name for path in Path(gettempdir()).glob("fabrictune-node-*") if is_abandoned(path)}
+
+
+def is_abandoned(path: Path) -> bool:
+    """Return whether no process holds a folder."""
+    try:
+        descriptor = claim(path)
+    except FileNotFoundError:
+        return False
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None

@@ -69,15 +69,15 @@ def test_without_a_plan_rates_are_the_drivers_and_links_between_switches_no_limi
 
 
 def test_rounds_have_every_ordered_pair_once_and_bisections_every_level(two_leaves: Fabric) -> None:
-    """4 hosts: 4 flows alone, 3 rounds of 4 flows, bisections by 1 and 2."""
-    rounds = list(plan_rounds(nics_of(two_leaves), 0))
+    """4 hosts: 4 flows alone, 2 across from each, 3 rounds of 4 flows, bisections by 1 and 2."""
+    rounds = list(plan_rounds(nics_of(two_leaves), 0, 2))
     pairs = [flow for one in rounds if one.part.startswith("pairs") for flow in one.flows]
     assert len({(near.node, far.node) for near, far in pairs}) == len(pairs) == 12
-    assert [one.part for one in rounds[4:]] == [
+    assert [one.part for one in rounds[12:]] == [
         *(f"pairs at distance {shift}" for shift in (1, 2, 3)),
         *("bisection by 1", "bisection by 2"),
     ]
-    assert [one.part for one in plan_rounds(nics_of(two_leaves), 2) if one.part.startswith("pairs")] == [
+    assert [one.part for one in plan_rounds(nics_of(two_leaves), 2, 0) if one.part.startswith("pairs")] == [
         "pairs at distance 1",
         "pairs at distance 3",
     ]
@@ -89,7 +89,7 @@ def test_a_planned_nic_without_an_interface_is_absent_and_a_node_without_a_plan_
     found = find_nics({"host0": machine(0), "host1": other, "host9": machine(9)}, two_leaves, ())
     assert found.absent == ("host1:eth0",)
     assert found.strangers == ("host9",)
-    assert not list(plan_rounds(found, 0)), "host0 alone has a NIC"
+    assert not list(plan_rounds(found, 0, 4)), "host0 alone has a NIC"
 
 
 def test_without_a_plan_the_interface_that_a_node_is_reached_at_is_no_rail_if_there_are_others() -> None:

@@ -23,6 +23,7 @@ MAX_WAITING = 512
 TOKEN_BYTES = 64
 HEAD_BYTES = 256
 PATIENCE_S = 10.0  # for what should come at once
+TX_REHASH = 74  # SO_TXREHASH of Linux 6.0 and later
 AT_ONCE = struct.pack("ii", 1, 0)
 NOT_SENT_LOWAT, NOT_SENT_BYTES = 25, 2**17  # TCP_NOTSENT_LOWAT of Linux, which Python's socket module lacks
 
@@ -86,6 +87,8 @@ def send_flow(spec: FlowSpec) -> dict[str, Any]:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)  # its ports are free again at its end
         connection.setsockopt(socket.IPPROTO_TCP, NOT_SENT_LOWAT, NOT_SENT_BYTES)
+        with suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, TX_REHASH, 0)  # stay on one path, also where packets are late
         connection.bind((spec.source, spec.source_port))
         connection.connect((spec.host, spec.port))
         head = {"token": spec.token, "duration_s": spec.duration_s, "skip_s": spec.skip_s}

@@ -1,9 +1,10 @@
 """Stage: flows between the NICs of every rail, alone, in concurrent pairs and in bisections, against the model.
 
-A round in which a flow or the total is below its limit is measured again, RETRIES times, with the same source ports and
-so on the same paths, and of each flow the best counts: what is low each time is the path's fault. Once more with new
-source ports, and so new paths, tells a link of the fabric from a NIC. Hosts are compared with one another besides
-(`rdma.slow-host`), as in a matrix of RDMA adapters.
+A round in which a flow or the total is below its limit is measured again, RETRIES times, with the same source ports, so
+on the same paths, and of each flow the best counts: what is low each time is the path's fault. Once more with new
+source ports, and so new paths, tells a link of the fabric from a NIC. Where ports do not make the path (Linux as a
+switch takes the sender's own hash), flows alone that are low once and good again are counted instead
+(`cluster.flows-unsteady`). Hosts are compared with one another besides (`rdma.slow-host`), as in a matrix of adapters.
 """
 
 import secrets
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check
-from fabrictune.foundation.finding_rules.cluster import FLOW_FAILED, FLOW_LOW, ROUND_LOW
+from fabrictune.foundation.finding_rules.cluster import FLOW_FAILED, FLOW_LOW, FLOWS_UNSTEADY, ROUND_LOW
 from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.findings import Confidence, Finding
 from fabrictune.foundation.units import format_rate
@@ -26,7 +27,7 @@ from fabrictune.validate.cluster.site import Site
 RETRIES = 2
 SKIPPED_FRACTION = 0.3  # of a flow's time, in which TCP starts
 ANSWER_S = 30.0
-TOTAL, BETWEEN = "all flows", " to "
+ALONE, TOTAL, BETWEEN = "alone", "all flows", " to "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ def run_matrix(site: Site) -> StageResult:
         reason = f"{len(usable)} nodes with NICs: it takes two"
         return StageResult(name="matrix", state=StageState.INCOMPLETE, reason=reason)
     matrix = _Matrix(site)
-    rounds = list(plan_rounds(site.nics, site.settings.num_rounds))
+    rounds = list(plan_rounds(site.nics, site.settings.num_rounds, site.settings.num_paths))
     is_stopped = False
     try:
         matrix.open()
@@ -97,7 +98,7 @@ class _Matrix:
             return
         expected = self._model.expect(flows)
         limit_bps, total_limit_bps = self._limit(expected.flows[0], FLOW_LOW), self._limit(expected.total, ROUND_LOW)
-        rates = self._run(flows, [0] * len(flows))
+        rates = first = self._run(flows, [0] * len(flows))
         for _ in range(RETRIES):
             if min(rates.rate_bps) >= limit_bps and rates.total_bps >= total_limit_bps:
                 break
@@ -109,6 +110,8 @@ class _Matrix:
                 error or (f"from another source port {format_rate(other)}" if 0 <= rate < limit_bps <= other else "")
                 for error, rate, other in zip(details, rates.rate_bps, elsewhere, strict=True)
             ]
+        if planned.part.startswith(ALONE) and 0 <= first.rate_bps[0] < limit_bps <= rates.rate_bps[0]:
+            details[0] = f"{format_rate(first.rate_bps[0])} at first"
         for flow, own, rate_bps, detail in zip(flows, expected.flows, rates.rate_bps, details, strict=True):
             subject = f"{flow[0].label}{BETWEEN}{flow[1].label}"
             self._measured.append(_measurement(planned.part, subject, rate_bps, own, limit_bps, detail))
@@ -147,7 +150,7 @@ class _Matrix:
             measurements=tuple(self._measured),
             report=self._report(),
             notes=(
-                f"flows that shared a link: {self._num_sharing}; by the model {self._expected_sharing:.1f} over hash seeds",
+                f"flows that shared a link: {self._num_sharing}; the model has {self._expected_sharing:.1f}",
                 *self._model.assumptions,
                 "flows are TCP; adapters by RDMA: fabrictune rdma matrix",
             ),
@@ -209,8 +212,24 @@ class _Matrix:
             run_check(FLOW_FAILED.id, f"{len(flows):,} flows", failed, expected="each is measured"),
             run_check(FLOW_LOW.id, f"{len(flows):,} flows", _low_flows(flows), expected="none below its limit"),
             run_check(ROUND_LOW.id, f"{len(totals):,} rounds", _low_rounds(totals), expected="none below its limit"),
+            self._check_steadiness([one for one in flows if one.part.startswith(ALONE)]),
             check_hosts(self._transfers, is_latency=False, rules=self._site.rules),
         )
+
+    def _check_steadiness(self, flows: Sequence[Measurement]) -> CheckReport:
+        rules, unsteady = self._site.rules, [one for one in flows if one.verdict == Verdict.GOOD and one.detail]
+        least = max(
+            rules.threshold(FLOWS_UNSTEADY, "least_flows"), rules.threshold(FLOWS_UNSTEADY, "share") * len(flows)
+        )
+        finding = FLOWS_UNSTEADY.finding(
+            entity="flows alone",
+            actual=f"{len(unsteady)} of {len(flows)} were below their limit at first, and good later",
+            expected="the same rate on every trial",
+            confidence=Confidence.MEASURED,
+            evidence=[f"{one.subject}: {one.detail}, then {format_rate(one.measured)}" for one in unsteady],
+        )
+        found = [finding] if len(unsteady) >= least else []
+        return run_check(FLOWS_UNSTEADY.id, f"{len(flows):,} flows alone", found, expected="steady", actual="steady")
 
 
 def _best(first: _Rates, second: _Rates) -> _Rates:
