@@ -46,7 +46,11 @@ TABLES = (
             text_column("kind", "kind of pass, or axis and operation of a request"),
             integer_column("num_ranks", "ranks of the machine there", unit="ranks"),
             integer_column("time_ns", "median own work of a rank in a step, or median transfer"),
-            number_column("ratio", "over the median of peers; of data loading 1 + what it takes of the step beyond peers; -1 without peers", unit=""),
+            number_column(
+                "ratio",
+                "over the median of peers; of data loading 1 + what it takes of the step beyond peers; -1 without peers",
+                unit="",
+            ),
         ),
     ),
     TableSchema(
