@@ -48,7 +48,8 @@ TABLES = (
             integer_column("time_ns", "median own work of a rank in a step, or median transfer"),
             number_column(
                 "ratio",
-                "over the median of peers; of data loading 1 + what it takes of the step beyond peers; -1 without peers",
+                "over the median of peers; of data loading 1 + what it takes of the step beyond peers; "
+                "-1 without peers",
                 unit="",
             ),
         ),
