@@ -145,7 +145,7 @@ TIMEOUT_ORDER = Rule(
     title="Timeouts in the wrong order",
     meaning="A layer that should wait longer than another does not.",
     impact="The reason is in the finding.",
-    evidence="`fabrictune fleet timeouts` has the whole ladder.",
+    evidence="The ladder of timeouts, which `fabrictune fleet timeouts` has whole.",
     next_step="change one of the two",
 )
 DRIFTED = Rule(

@@ -17,12 +17,11 @@ from fabrictune.trainer_probe.clocks import Clock, Reading
 from fabrictune.trainer_probe.ledger import Ledger, Request
 from fabrictune.trainer_probe.operation.observations import message_group
 from fabrictune.trainer_probe.operation.pages import RankPage
-from fabrictune.trainer_probe.training.hooks import Hook, Run
+from fabrictune.trainer_probe.training.hooks import Hook, Run, Take
 
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.model.forward import MicroBatch
     from fabrictune.trainer_probe.training.progress import StepReport
-    from fabrictune.trainer_probe.training.training import Take
 
 
 class WatchedLedger(Ledger[Reading]):

@@ -4,7 +4,7 @@ Several may take part in one run; each is called in the order in which it is giv
 at all, and a stage's passes are called as they are where no hook wraps them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
@@ -13,10 +13,12 @@ from fabrictune.foundation.spans import SpanKind
 from fabrictune.trainer_probe.training.progress import StepReport
 
 if TYPE_CHECKING:
+    from fabrictune.trainer_probe.model.forward import MicroBatch
     from fabrictune.trainer_probe.parallel.passes import Passes
     from fabrictune.trainer_probe.state.pieces import Piece
     from fabrictune.trainer_probe.state.train_state import StateHead, TrainState
-    from fabrictune.trainer_probe.training.training import Take
+
+Take = Callable[[], "Sequence[MicroBatch]"]  # a step's
 
 
 class Run(Protocol):
@@ -42,7 +44,7 @@ class Hook:
     before_step: "Callable[[Run, int], None] | None" = None  # with the step's number
     after_step: "Callable[[Run, StepReport], None] | None" = None
     passes_of: "Callable[[Passes], Passes] | None" = None  # wraps the two passes of each of a rank's stages
-    take_of: "Callable[[Take], Take] | None" = None  # wraps how a step's micro-batches are taken
+    take_of: Callable[[Take], Take] | None = None  # wraps how a step's micro-batches are taken
     before_update: "Callable[[Run], None] | None" = None  # gradients are summed
     after_update: "Callable[[Run], None] | None" = None  # values are new, unless the step was skipped
     span: SpanKind | None = None  # as which its calls are recorded, where a run's spans are

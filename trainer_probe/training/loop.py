@@ -16,11 +16,11 @@ from fabrictune.trainer_probe.spans.garbage import collected_together
 from fabrictune.trainer_probe.spans.recorder import SpanRecorder, recording
 from fabrictune.trainer_probe.state.pieces import PieceSource
 from fabrictune.trainer_probe.state.train_state import StateHead
-from fabrictune.trainer_probe.training.hooks import Hook, Run
+from fabrictune.trainer_probe.training.hooks import Hook, Run, Take
 from fabrictune.trainer_probe.training.input_pipeline import Machine, open_feed
 from fabrictune.trainer_probe.training.progress import Monitor, StepReport
 from fabrictune.trainer_probe.training.section_timeouts import NUM_RECENT, SectionTimeouts
-from fabrictune.trainer_probe.training.training import Take, Training
+from fabrictune.trainer_probe.training.training import Training
 from fabrictune.trainer_probe.training.weights import export_weights, load_weights
 
 SECTION_TIMEOUTS = SectionTimeouts()

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,7 +11,6 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
-from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
 from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.optimizers.loss_scale import LossScale
@@ -22,10 +21,8 @@ from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceSource, pieces_of
 from fabrictune.trainer_probe.state.train_state import StateHead, TrainState, check_head, missing_pieces
-from fabrictune.trainer_probe.training.hooks import Hook, Hooks
+from fabrictune.trainer_probe.training.hooks import Hook, Hooks, Take
 from fabrictune.trainer_probe.training.progress import StepReport, StepSums, sum_over_ranks
-
-Take = Callable[[], Sequence[MicroBatch]]
 
 NUM_UPDATES = "num_steps"  # the optimizer's name for it
 
