@@ -66,6 +66,18 @@ def test_a_compiler_that_fails_on_cpp20_is_passed_over(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (0, "g++\n")
 
 
+def test_one_package_that_cannot_be_had_does_not_cost_the_others(tmp_path: Path) -> None:
+    """apt-get refuses a list with one unknown name: then each is tried alone, and what is lacking is named."""
+    write_command(tmp_path / "id", "echo 0")
+    write_command(tmp_path / "dpkg", "exit 1")
+    refuses = 'case "$*" in *slurmd*) exit 100;; esac'
+    write_command(tmp_path / "apt-get", f'{refuses}; echo "${{@: -1}}" >> {tmp_path}/installed')
+    result = run("ensure_test_packages", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert result.returncode == 0
+    assert result.stderr.splitlines()[-1].endswith("so tests that use them are skipped: slurmd")
+    assert {"redis-server", "munge"} <= set((tmp_path / "installed").read_text().split())
+
+
 def test_every_system_package_has_its_reason() -> None:
     """Each line costs every fresh machine time."""
     lines = (ROOT / "setup" / "test_packages.txt").read_text().splitlines()
