@@ -102,7 +102,14 @@ def run(
         **fault_tables(network.fabric, faults.faults, faults.intervals, simulation),
     }
     deadlock = find_deadlock(simulation, inputs)
-    skip = describe_skip(config, simulation, law, num_transfers=len(traffic), probe=probe)
+    skip = describe_skip(
+        config,
+        simulation,
+        law,
+        num_transfers=len(traffic),
+        probe=probe,
+        is_searched=inputs.settings["skips_repeats"],
+    )
     described = _describe(law, config, simulation, outcome=outcome, skip=skip, seed=seed, started=started)
     judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock, rules=rules)
     report = join_reports(

@@ -20,17 +20,19 @@ def describe_skip(
     *,
     num_transfers: int,
     probe: ProbeConfig | None,
+    is_searched: bool,
 ) -> dict[str, Any]:
     """Return what `run.json` says of skip: the mode, the events skipped and their share, and why there were none.
 
     With bounded skip it also has what was taken at mean rates, how audits went, and the interval of the last finish.
+    `is_searched` is false of a run that is too short for exact skip.
     """
     num_events, num_skipped = simulation.num_events, simulation.num_skipped_events
     described: dict[str, Any] = {
         "mode": config.skip,
         "events": num_skipped,
         "share": num_skipped / num_events if num_events else 0.0,
-        "reason": None if config.skip == "off" or num_skipped else _reason(simulation.not_skipped),
+        "reason": None if config.skip == "off" or num_skipped else _reason(simulation.not_skipped, is_searched),
     }
     if config.skip == "bounded":
         described["bounded"] = _describe_bounded(simulation, law, num_transfers, has_probes=probe is not None)
@@ -135,9 +137,11 @@ def _audit_words(bounded: Mapping[str, Any]) -> str:
     return f"{num_inside / num:.1%} of {num:,} audited counts inside their intervals"
 
 
-def _reason(not_skipped: list[str]) -> str:
+def _reason(not_skipped: list[str], is_searched: bool = True) -> str:
     if not_skipped:
         return f"runs with {' and '.join(not_skipped)} are not skipped"
+    if not is_searched:
+        return "too short to look for what repeats"
     return "nothing repeated for long enough"
 
 

@@ -14,6 +14,7 @@ from fabrictune.cc.interface import NEVER
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.units import PS_PER_S
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.engine_inputs.search import packet_hops
 
 HOPS_PER_S = 10e6  # slow for the engine: 16 to 24 million on an idle core (benchmarks/packet_engine.py)
 SAMPLES_PER_S = 50e6
@@ -36,14 +37,13 @@ class Work:
 def estimated_work(inputs: EngineInputs) -> Work:
     """Return the least work of a run, as far as its time limit lets it come."""
     settings = inputs.settings
-    packet_hops = float((inputs.totals.packets_Q * inputs["flow"]["num_hops"]).sum())
-    packet_hops *= 1 + 1 / settings["ack_every_packets"]
+    num_packet_hops = packet_hops(inputs.totals.packets_Q, inputs["flow"]["num_hops"], settings["ack_every_packets"])
     least_ps = least_time_ps(inputs)
     reached = 1.0 if settings["time_limit_ps"] == NEVER else min(1.0, settings["time_limit_ps"] / max(least_ps, 1.0))
     probed = len(inputs["probed_port"]) + len(inputs["probed_flow"])
     interval_ps = settings["probe_interval_ps"]
     samples = 0.0 if interval_ps == NEVER else reached * least_ps / interval_ps * probed
-    return Work(packet_hops=packet_hops * reached, samples=min(samples, 2.0 * settings["max_samples"]))
+    return Work(packet_hops=num_packet_hops * reached, samples=min(samples, 2.0 * settings["max_samples"]))
 
 
 def least_time_ps(inputs: EngineInputs) -> float:

@@ -61,9 +61,9 @@ def prepared(scenario: Scenario) -> Prepared:
     return Prepared(inputs=inputs, law=compiled.law, network=compiled.network)
 
 
-def with_skip(inputs: EngineInputs, skips: bool) -> EngineInputs:
-    """Return a run's inputs with exact skip on or off."""
-    return replace(inputs, settings={**inputs.settings, "skips_repeats": skips})
+def without_skip(inputs: EngineInputs) -> EngineInputs:
+    """Return a run's inputs with exact skip off."""
+    return replace(inputs, settings={**inputs.settings, "skips_repeats": False})
 
 
 def run_to_the_end(inputs: EngineInputs, law: CompiledLaw) -> tuple[float, _engine.Simulation]:

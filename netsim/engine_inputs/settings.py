@@ -52,7 +52,6 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
-        "skips_repeats": config.skip != "off",
         "skips_at_mean_rates": config.skip == "bounded",
         "skip_precision": config.skip_precision_fraction,
         "audited_fraction": AUDITED_FRACTION,
