@@ -1,7 +1,7 @@
 """`fabrictune validate`: predictions beside measurements."""
 
 from fabrictune.cli.framework.groups import CommandGroup
-from fabrictune.cli.validate.cluster import cluster
+from fabrictune.cli.validate.cluster.command import cluster
 from fabrictune.cli.validate.fit import fit
 from fabrictune.cli.validate.local import local
 from fabrictune.cli.validate.predict import predict

@@ -12,19 +12,17 @@ import click
 
 from fabrictune.cli.fleet.nodes import COULD_NOT_COLLECT, NodeOptions, hosts_and_way, reach_options
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_bytes
-from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.framework.rules import site_rules
-from fabrictune.foundation.units import PS_PER_S
+from fabrictune.cli.validate.cluster.printing import document, print_plan, print_stage, print_summary
 
 if TYPE_CHECKING:
     from fabrictune.foundation.progress import Progress
     from fabrictune.validate.cluster.crew import Crew
-    from fabrictune.validate.cluster.results import Measurement, StageResult
-    from fabrictune.validate.cluster.validation import Validation, ValidationPlan
+    from fabrictune.validate.cluster.results import StageResult
+    from fabrictune.validate.cluster.validation import ValidationPlan
 
-MAX_SHOWN = 12  # measurements of a stage on the terminal
 LIMITS_FOLDER = "limits"
 LIMITS = ("stage_s",)  # settings that may differ where a validation is gone on with
 
@@ -158,7 +156,7 @@ def cluster(
     earlier = read_baseline(baseline) if baseline else None
     plan, given = _plan(fabric_file, interfaces, only, settings)
     if nodes.dry_run:
-        _print_plan(nodes, python)
+        print_plan(nodes, python)
         return 0
     is_silent = quiet or as_json
     with _crew(nodes, python) as crew, progress_bar("validating", is_quiet=is_silent) as bar:
@@ -171,7 +169,7 @@ def cluster(
 
         def on_result(result: "StageResult") -> None:
             if not is_silent:
-                _print_stage(result)
+                print_stage(result)
 
         validation = validate_cluster(plan, crew, out, stages, on_result=on_result, progress=progress)
     compared = [check_baseline(validation.results, earlier, str(baseline), site_rules())] if earlier else []
@@ -181,8 +179,8 @@ def cluster(
     code = print_record(
         record,
         directory,
-        lambda: _document(validation),
-        lambda: _print_summary(validation),
+        lambda: document(validation),
+        lambda: print_summary(validation),
         places=[f"page: {page}", f"limits for other tools: {out / LIMITS_FOLDER}"],
         as_json=as_json,
         quiet=quiet,
@@ -190,7 +188,7 @@ def cluster(
     )
     if validation.is_stopped:
         return INTERRUPTED
-    return COULD_NOT_COLLECT if code or not validation.is_complete else 0
+    return code if validation.is_complete else COULD_NOT_COLLECT
 
 
 def _plan(
@@ -267,97 +265,7 @@ def _named_crew(nodes: NodeOptions, python: str) -> "Crew":
     return Crew(list(of_name), start, collect=collect, python=python, parallel=nodes.parallel, start_s=nodes.timeout_s)
 
 
-def _print_plan(nodes: NodeOptions, python: str) -> None:
-    """Print what would run where."""
-    from fabrictune.foundation.children import module_command
-    from fabrictune.validate.cluster.crew import NODE_PROCESS
-    from fabrictune.validate.cluster.validation import STAGES
-
-    hosts, transport = hosts_and_way(nodes)
-    print_table(("stage", "what it does"), [(name, meaning) for name, (_, meaning) in STAGES.items()])
-    program = " ".join(module_command(NODE_PROCESS, python=python))
-    print_lines(["on each node, for as long as the validation runs, and the script of `fleet collect`:"])
-    print_lines(f"  {host.name}: {program}    (as: {transport.describe(host)})" for host in hosts)
-
-
 def _write_page(record: Path, out: Path) -> Path:
     from fabrictune.reports.page import write_page
 
     return write_page([record], out / "page.html")
-
-
-def _print_stage(result: "StageResult") -> None:
-    reason = f": {result.reason}" if result.reason else ""
-    print_lines([f"{result.name}: {result.state.value}{reason} ({result.wall_s:.1f} s)"])
-
-
-def _document(validation: "Validation") -> dict[str, Any]:
-    from fabrictune.validate.cluster.record import measurement_rows
-
-    results = list(validation.results.values())
-    return {
-        "is_complete": validation.is_complete,
-        "is_stopped": validation.is_stopped,
-        "stages": [
-            {"stage": one.name, "state": one.state.value, "reason": one.reason, "wall_s": one.wall_s} for one in results
-        ],
-        "measurements": measurement_rows(results),
-    }
-
-
-def _print_summary(validation: "Validation") -> None:
-    """Print the measurements that a person looks at first, and how the stages ended."""
-    for result in validation.results.values():
-        shown = _worst(result.measurements)
-        if not shown:
-            continue
-        print_lines(["", f"{result.name}:"])
-        print_table(
-            ("part", "what", "measured", "predicted", "over hash seeds", "limit", "verdict"),
-            [_cells(one) for one in shown],
-        )
-        if len(shown) < len(result.measurements):
-            print_lines([f"... and {len(result.measurements) - len(shown):,} more in the record"])
-    for result in validation.results.values():
-        print_lines(f"note: {result.name}: {note}" for note in result.notes)
-    print_table(
-        ("stage", "state", "reason"), [(one.name, one.state.value, one.reason) for one in validation.results.values()]
-    )
-    states = [one.state.value for one in validation.results.values()]
-    print_lines([", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))])
-
-
-def _worst(measurements: "Sequence[Measurement]") -> "Sequence[Measurement]":
-    """Return those nearest to their limit or beyond, in their order."""
-
-    def margin(one: "Measurement") -> float:
-        if one.limit <= 0 or one.measured < 0:
-            return 0.0 if one.measured < 0 else float("inf")
-        return one.limit / one.measured if one.unit == "s" and one.measured else one.measured / one.limit
-
-    nearest = sorted(measurements, key=margin)[:MAX_SHOWN]
-    return [one for one in measurements if any(one is kept for kept in nearest)]
-
-
-def _cells(one: "Measurement") -> tuple[str, ...]:
-    return (
-        one.part,
-        one.subject,
-        _value(one.measured, one.unit) if one.measured >= 0 else one.detail or "failed",
-        _value(one.predicted, one.unit),
-        f"{_value(one.predicted_low, one.unit)} to {_value(one.predicted_high, one.unit)}"
-        if one.predicted >= 0
-        else "",
-        _value(one.limit, one.unit),
-        one.verdict.value,
-    )
-
-
-def _value(value: float, unit: str) -> str:
-    from fabrictune.foundation.units import format_duration, format_number, format_rate
-
-    if value < 0:
-        return ""
-    if unit == "bit/s":
-        return format_rate(value)
-    return format_duration(value * PS_PER_S) if unit == "s" else f"{format_number(value)} {unit}"

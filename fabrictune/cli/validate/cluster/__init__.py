@@ -1,0 +1,1 @@
+"""`fabrictune validate cluster`: the command, and what it prints."""
