@@ -20,7 +20,7 @@ def open_metrics(counters: Iterable[Counter], places: Mapping[str, Place]) -> It
         if counter.meaning.counter_class != CounterClass.NOT_KNOWN:
             families.setdefault(counter.meaning.counter_class, []).append(counter)
     for counter_class, members in families.items():
-        name = PREFIX + re.sub(r"\W+", "_", counter_class.value)
+        name = family_name(counter_class)
         yield f"# TYPE {name} counter"
         yield f"# HELP {name} {counter_class.value}"
         for counter in members:
@@ -32,6 +32,11 @@ def open_metrics(counters: Iterable[Counter], places: Mapping[str, Place]) -> It
             shown = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
             yield f"{name}_total{{{shown}}} {counter.value * counter.meaning.factor}"
     yield "# EOF"
+
+
+def family_name(counter_class: CounterClass) -> str:
+    """Return the name of a class's family, without the ending of a counter's samples."""
+    return PREFIX + re.sub(r"\W+", "_", counter_class.value)
 
 
 def _escaped(text: str) -> str:

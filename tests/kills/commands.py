@@ -112,6 +112,7 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "train diagnose --folder": "it starts ranks: tests/fabrictune/diagnostics runs them",
     "train change --code": "it writes one small file whole: tests/trainer_probe/operation changes a job",
     "train executor --folder": "it serves a driver: tests/trainer_probe/operation kills it",
+    "fleet counters dashboard": "it writes one small file, the same each time",
     "manual": "it writes small files whole, the same each time",
     "scenario copy": "it writes no file that is there",
     "train checkpoint export": "needs a training's checkpoint; it writes as `train run --export` does",

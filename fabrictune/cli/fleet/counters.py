@@ -214,3 +214,35 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['rise']:,.0f}{unit}{marks}",
         per_gb,
     )
+
+
+@counters.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=Path("fabrictune-nics.json"),
+    show_default=True,
+    help="Output file.",
+)
+@json_option
+def dashboard(out: Path, as_json: bool) -> None:
+    """Write a Grafana dashboard of what `rdma monitor --listen` serves and `snap --open-metrics` prints.
+
+    Import it in Grafana and choose the Prometheus data source that scrapes them.
+
+    \b
+    Example:
+      fabrictune fleet counters dashboard --out nics.json
+    """
+    import json
+
+    from fabrictune.fleet.counters.dashboard import dashboard as make_dashboard
+    from fabrictune.foundation.output_files import replaced_file
+
+    with replaced_file(out) as half:
+        half.write_text(json.dumps(make_dashboard(), indent=1) + "\n")
+    if as_json:
+        print_json({"file": str(out)})
+    else:
+        print_lines([f"file: {out}"])
