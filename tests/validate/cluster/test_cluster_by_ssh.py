@@ -91,7 +91,7 @@ def interrupt_in_turn(folder: Path, stages: Sequence[str]) -> None:
             ran = site.interrupt_after(stage)
             assert ran.returncode == 130, ran.stderr
             assert b"Traceback" not in ran.stderr
-            assert site.result(stage)["state"] == "done"
+            assert site.result(stage)["state"] in ("done", "skipped"), "those without LLDP are"
             assert (site.out / "record" / "run.json").is_file(), "what there is is in a record"
             assert not site.leftovers(), stage
             assert node_folders() <= folders
