@@ -1,7 +1,8 @@
 """Requests that all members have issued, and that do not complete: what the network or a GPU keeps back.
 
 Where some members have one complete and others wait for nothing else, the traffic to these has stopped. That outweighs
-a process that has not issued a request by a source that may not have seen what it waits for.
+a process that has not issued a request by a source that may not have seen what it waits for. A member that has ended or
+is stopped keeps a request open, whatever it has issued.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,10 @@ from fabrictune.observability.hangs.diagnosis import Cause, Certainty, Diagnosis
 from fabrictune.observability.hangs.evidence import Progress, SignKind
 from fabrictune.observability.hangs.graph import WaitGraph
 from fabrictune.observability.hangs.job import Job, Table
+from fabrictune.observability.hangs.own_causes import own_cause, surest
 from fabrictune.observability.hangs.waits import GroupWait
+
+HALTED = (Cause.GONE, Cause.STOPPED)
 
 
 def diagnose_partial(graph: WaitGraph) -> Diagnosis | None:
@@ -77,7 +81,17 @@ def _issued(row: Progress) -> int:
 
 
 def _of_behind(behind: Sequence[int], wait: GroupWait, job: Job) -> Diagnosis:
-    is_part = len(behind) < len(wait.table.rows)
+    """Return the diagnosis of members without a request: of those that ended or are stopped, where any did or is.
+
+    One may have been stopped before it was seen to wait.
+    """
+    rows = wait.table.rows
+    without = [process for process, row in rows.items() if not _has(row, wait.number)]
+    causes = {process: cause for process in without if (cause := own_cause(process, job)) in HALTED}
+    if 0 < len(causes) < len(rows):
+        first, halted = surest(causes)
+        return blame_request(first, Certainty.CERTAIN, halted, wait, job)
+    is_part = len(behind) < len(rows)
     failed = [process for process in behind if job.has(process, SignKind.FAILED)]
     certainty = Certainty.CERTAIN if failed else Certainty.LIKELY if is_part else Certainty.POSSIBLE
     return blame_request(Cause.TRANSPORT, certainty, failed or behind, wait, job)
@@ -99,7 +113,7 @@ def blame_request(cause: Cause, certainty: Certainty, guilty: Sequence[int], wai
         evidence=(
             f"all {count(len(rows), 'member')} issued number {wait.number}; {len(done)} completed it "
             f"({wait.table.source})",
-            *signs_of(guilty, job, (SignKind.FAILED,)),
+            *signs_of(guilty, job, (SignKind.FAILED, SignKind.GONE, SignKind.STOPPED)),
             *(rows[process].where for process in guilty[:4]),
         ),
         alternatives=("a GPU that does not run its kernel looks the same",) if cause is Cause.TRANSPORT else (),

@@ -138,6 +138,14 @@ def test_all_ranks_in_one_request_leave_the_network_or_a_gpu(tmp_path: Path) -> 
     assert (found.cause, len(found.processes), found.certainty) == (Cause.TRANSPORT, 4, Certainty.POSSIBLE)
 
 
+def test_a_member_that_ended_in_the_request_of_all_is_named(tmp_path: Path) -> None:
+    """The same, and rank 2 has ended: it keeps the request open, although it has issued it as the others have."""
+    (tmp_path / "job.log").write_text("".join(OLDER.format(rank) for rank in range(4)) + ENDED)
+    found, job = diagnosed(tmp_path)
+    assert (found.cause, ranks(found, job), found.certainty) == (Cause.GONE, [2], Certainty.CERTAIN)
+    assert any(line.startswith("rank 2") for line in found.evidence)
+
+
 def communicator(counts: list[tuple[int, int]], missing: tuple[int, ...] = ()) -> dict[str, object]:
     """Return a communicator with counts of all-gathers and all-reduces by rank, as RAS writes it."""
     status = {"init_state": 0, "async_error": 0, "finalize_called": False, "destroy_flag": False, "abort_flag": False}
