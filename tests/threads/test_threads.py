@@ -14,6 +14,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.engine_inputs import search
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import make_simulation
@@ -159,13 +160,24 @@ def test_a_settled_run_has_what_there_is() -> None:
         ({"loss_fraction": 0.001}, "one thread: random loss"),
     ],
 )
-def test_the_record_says_how_many_threads_there_were(change: dict[str, Any], line: str) -> None:
+def test_the_record_says_how_many_threads_there_were(
+    change: dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Or why there was one."""
+    monkeypatch.setattr(search, "FEWEST_PACKET_HOPS", 0)  # so that no run is too short for exact skip
     run = random_run(0)
     config = replace(run.config, **{"threads": 2, **change})
     head = run_packets(run.network, run.traffic, LAWS["none"], config).run
     assert "".join(thread_lines(head)) == line
     assert head["threads"]["used"] == (2 if line.startswith("2") else 1)
+
+
+def test_a_run_too_short_for_exact_skip_has_its_threads() -> None:
+    """It goes without a search, and so need not be one part."""
+    run = random_run(0)
+    config = replace(run.config, threads=2, skip="exact")
+    head = run_packets(run.network, run.traffic, LAWS["none"], config).run
+    assert "".join(thread_lines(head)) == "2 threads, with the same results as one"
 
 
 def test_each_thread_has_its_own_state() -> None:
