@@ -4,11 +4,9 @@ from dataclasses import asdict
 
 import click
 
-from fabrictune.cli.framework.options import json_option
+from fabrictune.cli.framework.options import COULD_NOT_COLLECT, json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-
-COULD_NOT_COLLECT = 3
 
 
 @click.command()

@@ -41,11 +41,8 @@ SUGGESTED: Mapping[str, Mapping[str, Any]] = {  # by section: values of required
     "traffic.storage": {"servers": 2, "message": "1 MB"},
 }
 WORKLOADS = tuple(section.partition(".")[2] for section in SUGGESTED if section.startswith("traffic."))
-BUILDERS = tuple(
-    name.partition(".")[2]
-    for name in sections(Scenario, "scenario")
-    if name.startswith("fabric.") and name != "fabric.file"
-)
+SECTIONS = sections(Scenario, "scenario")
+BUILDERS = tuple(name.partition(".")[2] for name in SECTIONS if name.startswith("fabric.") and name != "fabric.file")
 LAYOUT = "traffic.layout"  # follows from the fabric
 HEAD = """# {file}: drafted by `fabrictune init`. Lines that begin with # are settings at their defaults.
 #
@@ -224,4 +221,4 @@ def _yaml(value: Any) -> str:
 
 
 def _lines(section: str) -> list[KeyLine]:
-    return list_keys(sections(Scenario, "scenario"), section)
+    return list_keys(SECTIONS, section)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fabrictune.fleet.counters.snapshots import Place
 from fabrictune.rdma_bench.counters.catalog import CounterClass
 from fabrictune.rdma_bench.counters.snapshots import Counter
+from fabrictune.rdma_bench.monitor.endpoint import label_value
 
 PREFIX = "fabrictune_nic_"
 
@@ -29,7 +30,7 @@ def open_metrics(counters: Iterable[Counter], places: Mapping[str, Place]) -> It
             labels = {"node": node, "device": device, "counter": counter.name, "other_end": place.other_end}
             if place.rail is not None:
                 labels["rail"] = str(place.rail)
-            shown = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
+            shown = ",".join(f'{label}="{label_value(value)}"' for label, value in labels.items())
             yield f"{name}_total{{{shown}}} {counter.value * counter.meaning.factor}"
     yield "# EOF"
 
@@ -37,7 +38,3 @@ def open_metrics(counters: Iterable[Counter], places: Mapping[str, Place]) -> It
 def family_name(counter_class: CounterClass) -> str:
     """Return the name of a class's family, without the ending of a counter's samples."""
     return PREFIX + re.sub(r"\W+", "_", counter_class.value)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

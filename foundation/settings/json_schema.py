@@ -46,13 +46,18 @@ def json_schema(root: type, title: str) -> Json:
 
 
 def _spec(spec: Any, definitions: dict[str, Json]) -> Json:
-    """Return a reference to a spec's mapping, which it defines once."""
+    """Return what a spec's mapping is; one with FROM_TEXT may be a text."""
+    mapping = {"$ref": _defined(spec, definitions)}
+    return {"anyOf": [mapping, {"type": "string"}]} if hasattr(spec, "FROM_TEXT") else mapping
+
+
+def _defined(spec: Any, definitions: dict[str, Json]) -> str:
+    """Return the reference to a spec's mapping, which it defines once."""
     name = f"{spec.__module__.removeprefix('fabrictune.')}.{spec.__qualname__}"
     if name not in definitions:
         definitions[name] = {}  # so that a spec may hold itself
         definitions[name] |= _mapping(_properties(spec, definitions), _required(spec))
-    mapping = {"$ref": f"#/definitions/{name}"}
-    return {"anyOf": [mapping, {"type": "string"}]} if hasattr(spec, "FROM_TEXT") else mapping
+    return f"#/definitions/{name}"
 
 
 def _properties(spec: Any, definitions: dict[str, Json]) -> dict[str, Json]:
@@ -107,30 +112,20 @@ def _choice(choice: Choice, definitions: dict[str, Json]) -> Json:
     """Return what any of a choice's specs takes, each with the key that names it."""
     options = []
     for name, spec in choice.specs.items():
-        is_implied = name in (IMPLIED_CHOICE, choice.default)
-        options.append(_option(choice, {"const": name}, _properties_once(spec, definitions), is_implied=is_implied))
-        options[-1]["required"] += _required(spec)
+        reference = _defined(spec, definitions)
+        keys = {
+            key_of(field.name): {"$ref": f"{reference}/properties/{key_of(field.name)}"}
+            for field, _ in settings_of(spec)
+        }
+        named = [] if name in (IMPLIED_CHOICE, choice.default) else [choice.key]
+        options.append(_mapping({choice.key: {"const": name}, **keys}, [*named, *_required(spec)]))
         if isinstance(choice, SpecChoice):
             presets = [preset for preset, known in choice.presets.items() if type(known) is spec]
             options[-1]["properties"][PRESET] = {"enum": presets}
             options.append({**options[-1], "required": [PRESET]})
     if choice.takes_files:
-        named = {"type": "string", "pattern": r"[./]", "description": "Python file of an extension"}
-        options.append({"type": "object", "properties": {choice.key: named}, "required": [choice.key]})
+        file = {"type": "string", "pattern": r"[./]", "description": "Python file of an extension"}
+        options.append({"type": "object", "properties": {choice.key: file}, "required": [choice.key]})
     if choice.from_text:
         options.append({"anyOf": [{"enum": list(choice.specs)}, {"type": "string"}]})
     return {"anyOf": options}
-
-
-def _properties_once(spec: Any, definitions: dict[str, Json]) -> dict[str, Json]:
-    """Return references to the keys of a spec that is defined once."""
-    reference = _spec(spec, definitions)["$ref"] if not hasattr(spec, "FROM_TEXT") else ""
-    return {key: {"$ref": f"{reference}/properties/{key}"} for key in map(key_of, _names(spec))}
-
-
-def _names(spec: Any) -> list[str]:
-    return [field.name for field, _ in settings_of(spec)]
-
-
-def _option(choice: Choice, name: Json, properties: Mapping[str, Json], *, is_implied: bool) -> Json:
-    return _mapping({choice.key: name, **properties}, [] if is_implied else [choice.key])

@@ -18,7 +18,7 @@ def open_metrics(monitor: Monitor) -> str:
     """Return the counters' totals, rates and peaks of the last second, and what sampling costs."""
     sources, cost = monitor.sources.counters, monitor.cost
     labels = [
-        f'{{device="{_escaped(one.device)}",counter="{_escaped(one.name)}",class="{one.meaning.counter_class.value}"}}'
+        f'{{device="{label_value(one.device)}",counter="{label_value(one.name)}",class="{one.meaning.counter_class.value}"}}'
         for one in sources
     ]
     _, mean_SC, peak_SC = monitor.history.seconds.rows(1)
@@ -77,5 +77,6 @@ def serving(monitor: Monitor, host: str, port: int) -> Iterator[tuple[str, int]]
             thread.join()
 
 
-def _escaped(text: str) -> str:
+def label_value(text: str) -> str:
+    """Return text as it stands between the quotation marks of a label."""
     return text.translate(_ESCAPES)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from fabrictune.cli.fleet.nodes import (
-    COULD_NOT_COLLECT,
     NodeOptions,
     collect_nodes,
     node_options,
@@ -16,7 +15,7 @@ from fabrictune.cli.fleet.nodes import (
     show_plan,
     states_json,
 )
-from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.options import COULD_NOT_COLLECT, INTERRUPTED, fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.foundation.run_tables.rows import to_rows

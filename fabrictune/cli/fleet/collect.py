@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from fabrictune.cli.fleet.nodes import (
-    COULD_NOT_COLLECT,
     NodeOptions,
     collect_nodes,
     node_options,
@@ -13,7 +12,7 @@ from fabrictune.cli.fleet.nodes import (
     show_plan,
     states_json,
 )
-from fabrictune.cli.framework.options import INTERRUPTED, json_option, quiet_option
+from fabrictune.cli.framework.options import COULD_NOT_COLLECT, INTERRUPTED, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fabrictune.fleet.hosts.host import FleetHost
     from fabrictune.fleet.transport.asking import Transport
 
-COULD_NOT_COLLECT = 3
 TRANSPORTS = ("ssh", "slurm", "local")
 USER_CONFIG = Path("~/.ssh/config")
 

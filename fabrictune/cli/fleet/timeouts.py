@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from fabrictune.cli.fleet.nodes import (
-    COULD_NOT_COLLECT,
     NodeOptions,
     collect_nodes,
     node_options,
@@ -15,7 +14,7 @@ from fabrictune.cli.fleet.nodes import (
     show_plan,
     states_json,
 )
-from fabrictune.cli.framework.options import json_option, read_duration, read_durations
+from fabrictune.cli.framework.options import COULD_NOT_COLLECT, json_option, read_duration, read_durations
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.foundation.units import PS_PER_S, format_duration
 

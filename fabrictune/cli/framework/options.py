@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fabrictune.hardware.profile import HardwareProfile
 
 INTERRUPTED = 130  # exit code after Ctrl-C
+COULD_NOT_COLLECT = 3  # and where something is missing, or this machine lacks it
 COMPLETION = "_FABRICTUNE_COMPLETE"  # in the environment while a shell asks for completions
 ALL_FINDINGS = "fabrictune.all_findings"  # in the context's meta: whether --all-findings was given
 TRUST_CODE = "fabrictune.trust_code"  # and --trust-code

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.fleet.nodes import COULD_NOT_COLLECT, NodeOptions, hosts_and_way, reach_options
-from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_bytes
+from fabrictune.cli.fleet.nodes import NodeOptions, hosts_and_way, reach_options
+from fabrictune.cli.framework.options import (
+    COULD_NOT_COLLECT,
+    INTERRUPTED,
+    fail_on_option,
+    json_option,
+    quiet_option,
+    read_bytes,
+)
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.framework.rules import site_rules
