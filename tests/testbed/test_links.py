@@ -1,6 +1,7 @@
 """Faults of links are named by the counters of their ports, and a healthy testbed has none."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from fabrictune.testbed.streams import Stream, streams
 from fabrictune.testbed.watching import watch_links
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.lookup import find_port
+from tests.patience import patience
 from tests.real.namespaces import require_namespaces
 
 FABRIC = plan_testbed(
@@ -45,7 +47,7 @@ def readings(*sent_bytes: int, waiting: int = 1, drops: int = 0, changes: int = 
     return found
 
 
-def named(found: list[LinkReading]) -> list[tuple[str, str]]:
+def named(found: Sequence[LinkReading]) -> list[tuple[str, str]]:
     report = check_links(link_use(FABRIC, found))
     return [(finding.id.removeprefix("testbed.link-"), finding.entity) for finding in report.findings]
 
@@ -88,17 +90,21 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[testbed.Testbed]:
 @pytest.mark.parametrize("fault", ["none", "slow", "loss", "flap"])
 def test_a_planted_fault_is_named_and_nothing_else(busy: testbed.Testbed, fault: str) -> None:
     """At half its rate, with one packet of ten lost, or down for a moment; nothing on a healthy testbed."""
+    expected = [] if fault == "none" else [(fault, FABRIC.link_label(min(NIC, PEER) if fault == "flap" else NIC))]
     if fault == "slow":
         change_rate(busy.built, NIC, 4_000_000)
     if fault == "loss":
         discard(busy.built, NIC, 0.1)
+    ends_s = time.monotonic() + patience(10)
     try:
-        with_flap = [*watch_links(busy.built, duration_s=0.2, interval_s=0.1)]
+        seen = watch_links(busy.built, duration_s=0.2, interval_s=0.1)
         if fault == "flap":
             set_link(busy.built, NIC, "down")
             set_link(busy.built, NIC, "up")
-        seen = [*with_flap, *watch_links(busy.built, duration_s=2.0, interval_s=0.2)]
+        seen = [*seen, *watch_links(busy.built, duration_s=2.0, interval_s=0.2)]
+        while named(seen) != expected and time.monotonic() < ends_s:  # a busy machine may leave no five windows steady
+            assert not named(seen), "another link, or another fault"
+            seen = watch_links(busy.built, duration_s=2.0, interval_s=0.2)
     finally:
         heal(busy.built, NIC)
-    label = FABRIC.link_label(min(NIC, PEER) if fault == "flap" else NIC)
-    assert named(seen) == ([] if fault == "none" else [(fault, label)])
+    assert named(seen) == expected

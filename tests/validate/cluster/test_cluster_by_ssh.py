@@ -51,9 +51,9 @@ def test_a_slow_port_and_a_host_that_is_not_there_are_named(tmp_path: Path) -> N
         ran = site.validate(*FLOWS, "--json")
     assert ran.returncode == 3
     answer = json.loads(ran.stdout)
-    (low,) = (one for one in answer["findings"] if one["id"] == "cluster.flow-low")
-    assert low["entity"] == "gpu3:eth0"
-    assert "the worst: gpu3:eth0 to gpu" in low["actual"]
+    low = {one["entity"]: one for one in answer["findings"] if one["id"] == "cluster.flow-low"}
+    assert "gpu3:eth0" in low, ran.stdout  # on a busy machine, another's flows may be low too
+    assert "the worst: gpu3:eth0 to gpu" in low["gpu3:eth0"]["actual"]
     assert missing_nodes(ran.stdout) == {"gpu4": "connection refused"}
     stages = {one["stage"]: (one["state"], one["reason"]) for one in answer["stages"]}
     assert stages["doctor"] == ("incomplete", "1 of 4 nodes do not take part")
