@@ -19,6 +19,7 @@ from fabrictune.foundation.record_files import RecordFile, files_beside_tables
 from fabrictune.foundation.record_folders import PAGE
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.visible_text import printable
+from fabrictune.reports.answers.catalog import answer_of
 from fabrictune.reports.attribution import attribution_section
 from fabrictune.reports.blocks import Section, listed
 from fabrictune.reports.calibration import calibration_section
@@ -202,6 +203,7 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
         .render(
             title=title,
             questions=_questions(runs),
+            answers=[(run.label, answer) for run in runs if (answer := answer_of(run)) is not None],
             verdict=make_verdict(runs),
             has_several=len(runs) > 1,
             sections=sections,

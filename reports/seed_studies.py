@@ -24,10 +24,11 @@ OUTCOMES = (
     "worst_load_fraction_p99",
     "slowest_connection_bps",
 )
+STEP = "step"  # the steps of a plan are in their own order
 STUDIES = {  # tables of outcomes by the column that names their rows
     "variant": select("variants", "variant", *OUTCOMES),
     "design": select("designs", "design", *OUTCOMES),
-    "step": select("steps", "step", "knows_seeds", "is_taken", *OUTCOMES),
+    STEP: select("steps", "step", "knows_seeds", "is_taken", *OUTCOMES),
 }
 EFFECTS = select("effects", "effect", "metric", "value", "low", "high")
 LEFT, ROW_HEIGHT, BAR_HEIGHT, TOP = 300.0, 34.0, 10.0, 26.0
@@ -47,13 +48,19 @@ def outcomes_section(runs: Sequence[Run]) -> Section | None:
     for run in runs:
         for what, selection in STUDIES.items():
             if (outcomes := run.rows(selection)) is not None:
-                blocks.append(draw_outcomes(run.label, what, outcomes))
+                blocks.append(draw_outcomes(run.label, what, outcomes if what == STEP else best_first(outcomes)))
         if (effects := run.rows(EFFECTS)) is not None:
             blocks.append(effects_table(run.label, effects))
     if not blocks:
         return None
     lead = "Max-min fair throughput over offered rate. Hash seeds are rarely known: figures are means over those tried."
     return Section(anchor="outcomes", title="Outcomes over hash seeds", lead=lead, blocks=tuple(blocks))
+
+
+def best_first(outcomes: Columns) -> Columns:
+    """Return rows by flow throughput, the highest first, then by that of the slowest flow."""
+    order = np.lexsort((-outcomes["slowest_fraction"], -outcomes["throughput_fraction"]))
+    return {name: column[order] for name, column in outcomes.items()}
 
 
 def draw_outcomes(label: str, what: str, outcomes: Columns) -> Figure:

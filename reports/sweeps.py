@@ -19,7 +19,7 @@ from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
 POINTS = select("points", "point", "settings", "num_seeds", "is_on_front")
-OBJECTIVES = select("objectives", "point", "metric", "unit", "value", "low", "high")
+OBJECTIVES = select("objectives", "point", "metric", "unit", "is_maximised", "value", "low", "high")
 SENSITIVITY = select("sensitivity", "key", "metric", "measure", "value")
 DOT, BEST_DOT = 2.5, 5.0  # half the side of a point's mark
 MARGIN = 0.05  # of the span, around the points
@@ -90,7 +90,7 @@ def sweep_charts(label: str, points: Columns, objectives: Columns) -> list[Point
     The Pareto front, which is of all objectives, is highlighted; a point without results has no place. Raises
     RecordError where the two tables do not fit together.
     """
-    _check_points(label, points, objectives)
+    check_points(label, points, objectives)
     first, *others = _metrics(objectives)
     across, ups = (first, others) if others else (POINT, [first])
     return [_chart(label, points, objectives, across, up) for up in ups]
@@ -146,7 +146,7 @@ def _numbers(order: Sequence[int], x_P: FloatArray, y_P: FloatArray, across: Sca
     return tuple(" ".join(map(str, labels.get(place, ()))) for place in range(len(x_P)))
 
 
-def _check_points(label: str, points: Columns, objectives: Columns) -> None:
+def check_points(label: str, points: Columns, objectives: Columns) -> None:
     """Raise RecordError unless rows of `points` are numbered, and each point with results has every objective once."""
     where, num_points = f"{label}: objectives.point", len(points["point"])
     if (points["point"] != np.arange(num_points)).any():
@@ -162,6 +162,13 @@ def _check_points(label: str, points: Columns, objectives: Columns) -> None:
 
 def _metrics(objectives: Columns) -> list[str]:
     return list(dict.fromkeys(objectives["metric"].tolist()))
+
+
+def rows_best_first(objectives: Columns, metric: str) -> IntArray:
+    """Return the rows of one objective, the best first."""
+    rows = np.flatnonzero(objectives["metric"] == metric)
+    sign = -1 if len(rows) and objectives["is_maximised"][rows[0]] else 1
+    return rows[np.argsort(sign * objectives["value"][rows], kind="stable")]
 
 
 def sensitivity_table(label: str, sensitivity: Columns) -> Table:
@@ -230,7 +237,8 @@ def _points_table(points: Columns, objectives: Columns, metrics: Sequence[str]) 
     for point, metric, unit, value, low, high in zip(*columns, strict=True):
         half = f" ± {format_metric((high - low) / 2, unit)}" if high > low else ""
         rows.setdefault(point, {})[metric] = number(value, format_metric(value, unit) + half)
-    ordered = sorted(rows, key=lambda point: -points["is_on_front"][point])[:MAX_ROWS]
+    best_first: list[int] = objectives["point"][rows_best_first(objectives, metrics[0])].tolist()
+    ordered = sorted(best_first, key=lambda point: -points["is_on_front"][point])[:MAX_ROWS]
     return Table(
         headings=("Settings", "Seeds", "Pareto-optimal", *metrics),
         rows=tuple(

@@ -70,10 +70,11 @@ def _draw(chart: LineChart) -> Figure:
 
 def _table(label: str, variants: Columns) -> Table:
     num_rows = len(variants["family"])
+    order = np.argsort(variants["step_ps"], kind="stable").tolist()
     return Table(
-        caption=f"{label}: variants",
+        caption=f"{label}: variants, the shortest step first",
         headings=("What", "Value", "Step", "Lower end", "Upper end", "Change"),
-        rows=tuple(_row(variants, row) for row in range(min(num_rows, MAX_ROWS))),
+        rows=tuple(_row(variants, row) for row in order[:MAX_ROWS]),
         left_out=left_out(min(num_rows, MAX_ROWS), num_rows, "variant", "network_variants"),
     )
 

@@ -34,14 +34,17 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | No
     factors = scenario.factors
     for factor in factors:
         refuse_keys_without_effect(scenario, factor.low | factor.high, where=f"factor {factor.name!r}")
-    variants = [_variant(scenario, levels) for levels in designs(len(factors))]
+    changes = {_name(scenario, levels): _changes(scenario, levels) for levels in designs(len(factors))}
+    variants = [
+        Variant(name=name, scenario=override(scenario, own, origin=f"design {name!r}")) for name, own in changes.items()
+    ]
     sampled = sample_variants(variants, num_seeds, progress)
     outcomes = {name: seeds.summary() for name, seeds in sampled.outcomes.items()}
     names = [factor.name for factor in factors]
     return RunRecord(
         kind="ecmp factorial",
         run={
-            **describe_run(seed=scenario.seed, started=started, factors=names, num_seeds=num_seeds),
+            **describe_run(seed=scenario.seed, started=started, factors=names, num_seeds=num_seeds, changes=changes),
             **describe_scenario(scenario, sampled.notes),
         },
         tables={
@@ -51,14 +54,18 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | No
     ).with_checks(sampled.files)
 
 
-def _variant(scenario: Scenario, levels: Levels) -> Variant:
-    """Return the scenario with every factor at its level, named by those that are high."""
+def _name(scenario: Scenario, levels: Levels) -> str:
+    """Return the name of a combination, by the factors that are high."""
+    high = [factor.name for factor, is_high in zip(scenario.factors, levels, strict=True) if is_high]
+    return JOIN.join(high) or NONE_OF_THEM
+
+
+def _changes(scenario: Scenario, levels: Levels) -> Changes:
+    """Return what a combination sets, every factor at its level."""
     changes: Changes = {}
     for factor, is_high in zip(scenario.factors, levels, strict=True):
         changes |= factor.high if is_high else factor.low
-    high = [factor.name for factor, is_high in zip(scenario.factors, levels, strict=True) if is_high]
-    name = JOIN.join(high) or NONE_OF_THEM
-    return Variant(name=name, scenario=override(scenario, changes, origin=f"design {name!r}"))
+    return changes
 
 
 def _effects_table(sampled: Mapping[str, SeedOutcomes], names: Sequence[str]) -> Columns:

@@ -6,6 +6,7 @@ come from the scenario's own `whatif` list and from the command line.
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +50,20 @@ def compare(
     outcomes = {name: seeds.summary() for name, seeds in sampled.outcomes.items()}
     return RunRecord(
         kind="ecmp whatif",
-        run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario, sampled.notes)},
+        run={
+            **describe_run(seed=scenario.seed, started=started, changes=_changes(what_ifs)),
+            **describe_scenario(scenario, sampled.notes),
+        },
         tables={"variants": {"variant": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))}},
     ).with_checks(sampled.files)
+
+
+def _changes(what_ifs: Sequence[WhatIf]) -> dict[str, dict[str, Any]]:
+    """Return what each variant sets, and what it fails under `fail`."""
+    return {
+        variant.name: {**variant.change, **({"fail": list(variant.fail)} if variant.fail else {})}
+        for variant in what_ifs
+    }
 
 
 def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[WhatIf]:

@@ -29,6 +29,7 @@ def sweep(metrics: tuple[str, ...] = ("time", "queue")) -> RunRecord:
             "is_on_front": np.array([1, 0]),
         },
         "objectives": {
+            "is_maximised": np.zeros(len(point), np.int64),
             "point": np.array(point),
             "metric": np.array(metric, object),
             "unit": np.array(unit, object),
