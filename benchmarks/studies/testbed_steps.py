@@ -26,7 +26,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -174,18 +174,16 @@ def train(layout: str, overlap: str) -> list[Row]:
 
 
 def _row(layout: str, overlap: str, trained: TestbedTraining, condition: Condition) -> Row:
-    own = TestbedTraining(
-        step_s=trained.step_s, trace=trained.trace, paths=condition.paths, sent_bytes_P=trained.sent_bytes_P
-    )
-    is_last_N = (trained.trace.step_N == trained.trace.step_N.max()) & (trained.trace.rank_N == 0)
-    sizes = np.array([len(trained.trace.groups[group]) for group in trained.trace.group_N])
+    requests = trained.plan.requests
+    own = replace(trained.plan, paths=condition.paths)
+    sizes = np.array([len(requests.groups[group]) for group in requests.group_N])
     row = Row(
         layout=layout,
         overlap=overlap,
         rate_bps=condition.rate_bps,
         collisions=condition.collisions,
         seed=condition.seed,
-        num_requests=int((is_last_N & (sizes > 1)).sum()),
+        num_requests=int(((requests.rank_N == 0) & (sizes > 1)).sum()),
         network_s=own.network_s(np.full(len(trained.sent_bytes_P), condition.rate_bps)),
         measured_s=statistics.median(condition.step_s),
         num_steps=len(condition.step_s),

@@ -20,7 +20,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.checks import CheckReport, run_checks
-from fabrictune.foundation.finding_rules.testbed import FLAPPED, LOSSY, SLOW, TESTBED
+from fabrictune.foundation.finding_rules.testbed import FLAPPED, LINKS, LOSSY, SLOW
 from fabrictune.foundation.findings import Confidence, Finding
 from fabrictune.foundation.units import BITS_PER_BYTE, format_rate
 from fabrictune.testbed.counters import LinkReading
@@ -77,7 +77,16 @@ def link_use(fabric: Fabric, readings: Sequence[LinkReading]) -> LinkUse:
 def check_links(use: LinkUse) -> CheckReport:
     """Return what is found of the links."""
     findings = [*_lossy(use), *_flapped(use), *_slow(use)]
-    return run_checks([rule.id for rule in TESTBED], f"{use.fabric.num_ports // 2:,} links", findings)
+    return run_checks([rule.id for rule in LINKS], _subject(use), findings)
+
+
+def check_totals(use: LinkUse) -> CheckReport:
+    """Return what totals say of the links, for which two readings are enough: losses and flaps."""
+    return run_checks([LOSSY.id, FLAPPED.id], _subject(use), [*_lossy(use), *_flapped(use)])
+
+
+def _subject(use: LinkUse) -> str:
+    return f"{use.fabric.num_ports // 2:,} links"
 
 
 def _steady_bps_P(rate_WP: FloatArray, is_busy_WP: BoolArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """Program that trains a recipe with a rank on each host of a testbed: torch is imported once, ranks are forks of it.
 
-Run with the file of a job; rank 0 prints a JSON object a line: each step, and at the end that the trace is written.
+Run with the file of a job; prints a JSON object a line: the ranks' processes, and on rank 0 each step.
 """
 
 import ctypes
@@ -37,6 +37,7 @@ def main() -> int:
             end_with_parent(parent)
             os._exit(_train(job, rank))
         ranks[pid] = rank
+    _print({"event": "ranks", "pids": list(ranks)})
     while ranks:
         pid, status = os.wait()
         rank = ranks.pop(pid)
@@ -68,15 +69,12 @@ def _train(job: dict[str, Any], rank: int) -> int:
         attempt="testbed",
         has_store=False,
     )
-    trained = train_distributed(
+    train_distributed(
         launched,
         lambda: load_recipe(Path(job["recipe"]), job["settings"]),
         on_step=_print_step,
         startup_timeout_s=STARTUP_TIMEOUT_S,
     )
-    if trained is not None:
-        trained[1].trace.write(Path(job["trace"]))
-        _print({"event": "done"})
     return 0
 
 

@@ -1,13 +1,8 @@
-"""A training on a testbed, a rank a host: its steps, and every link's bytes beside what its requests and paths plan.
+"""A training on a testbed, a rank a host: each step with what every port and the ranks' threads did meanwhile.
 
-What a rank sends to another comes from the trace of requests by gloo's algorithms; over which links it goes, from the
-kernel's own routes for the ports of their connection. Headers are counted: 66 bytes a packet (Ethernet, IP, TCP with
-timestamps), and an acknowledgement for every second packet on the way back. The network's part of a step is that of its
-collectives one after another, each as long as its busiest link takes.
+Once connections are made, each step comes with its plan on their paths (`step_plan.py`).
 
-Left out: connections made and closed, TCP's retransmissions, gloo's own headers.
-
-Shapes: P ports, R ranks.
+Shapes: P ports.
 """
 
 import json
@@ -19,35 +14,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.children import ending_with_parent, module_command
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.processor_waits import waited_s
 from fabrictune.foundation.traces import CommTrace
-from fabrictune.foundation.units import BITS_PER_BYTE
 from fabrictune.testbed.connections import read_connections
-from fabrictune.testbed.counters import link_counters
-from fabrictune.testbed.paths import Flow, kernel_paths
+from fabrictune.testbed.counters import LinkReading
+from fabrictune.testbed.paths import kernel_paths
+from fabrictune.testbed.port_watch import PortUse, watched_ports
 from fabrictune.testbed.testbed import Testbed
-from fabrictune.testbed.wiring import MTU_BYTES
 from fabrictune.trainer_probe.recipes.schema import Recipe
-from fabrictune.validate.gloo_pairs import pair_bytes
+from fabrictune.validate.step_plan import StepPlan, planned_requests
 
-HEADER_BYTES = 66
-PAYLOAD_BYTES = MTU_BYTES - 52
-PACKETS_PER_ACK = 2
 NS_PER_S = 10**9
+WARM_UP_STEPS = 2  # connections are made, pages and caches filled
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepEvent:
-    """A step that has ended, by the clock of this machine (CLOCK_MONOTONIC)."""
+    """A step that has ended, by the clock of this machine (CLOCK_MONOTONIC), and what was done meanwhile."""
 
-    step: int
+    step: int  # from 0
     seconds: float
     began_s: float
+    use: PortUse
+    waited_s: float  # for processors, of all threads of all ranks
+    plan: StepPlan | None  # None while connections are made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,57 +49,19 @@ class TestbedTraining:
     """What was trained, and what it took."""
 
     step_s: tuple[float, ...]
-    trace: CommTrace  # of the last steps
-    paths: Mapping[Flow, tuple[int, ...]]  # of the connections between ranks
-    sent_bytes_P: IntArray  # as every port counted them, over the whole run
+    plan: StepPlan
+    readings: tuple[LinkReading, LinkReading]  # before and after the whole run
 
+    @property
+    def sent_bytes_P(self) -> IntArray:
+        """As every port counted them over the whole run."""
+        before, after = self.readings
+        return after.sent_bytes_P - before.sent_bytes_P
+
+    @property
     def planned_bytes_P(self) -> FloatArray:
         """Return the bytes that each port sends over the whole run, headers and acknowledgements included."""
-        return len(self.step_s) * self._wire_bytes_P(self._pairs(self.trace))
-
-    def network_s(self, rate_bps_P: IntArray) -> float:
-        """Return the network's part of a step: of each collective in turn, what its busiest link takes."""
-        step = int(self.trace.step_N.max())
-        keys = dict.fromkeys(
-            (str(axis), str(tag), int(operation))
-            for axis, tag, operation, of_step in zip(
-                self.trace.axis_N, self.trace.tag_N, self.trace.operation_N, self.trace.step_N, strict=True
-            )
-            if of_step == step
-        )
-        return sum(self._busiest_s(key, rate_bps_P) for key in keys)
-
-    def _busiest_s(self, key: tuple[str, str, int], rate_bps_P: IntArray) -> float:
-        axis, tag, operation = key
-        is_own_N = (np.array(self.trace.axis_N) == axis) & (np.array(self.trace.tag_N) == tag)
-        pairs_RR = self._pairs(self.trace, is_own_N & (self.trace.operation_N == operation))
-        return float((self._wire_bytes_P(pairs_RR) * BITS_PER_BYTE / rate_bps_P).max())
-
-    def _pairs(self, trace: CommTrace, is_counted_N: BoolArray | None = None) -> FloatArray:
-        step = int(trace.step_N.max())
-        return pair_bytes(trace, step=step, num_ranks=self.num_ranks, is_counted_N=is_counted_N)
-
-    @property
-    def num_ranks(self) -> int:
-        """R."""
-        return int(self.trace.rank_N.max()) + 1
-
-    def _wire_bytes_P(self, pairs_RR: FloatArray) -> FloatArray:
-        """Return what each port sends for bytes from rank to rank; connections of a pair share evenly."""
-        ends = [(flow.source_nic, flow.destination_nic) for flow in self.paths]
-        wire_P = np.zeros(len(self.sent_bytes_P))
-        for flow, path in self.paths.items():
-            pair = (flow.source_nic, flow.destination_nic)
-            payload = pairs_RR[self._rank_of[pair[0]], self._rank_of[pair[1]]] / ends.count(pair)
-            packets = payload / PAYLOAD_BYTES
-            wire_P[list(path)] += payload + packets * HEADER_BYTES
-            wire_P[list(self.paths[flow.reverse])] += packets / PACKETS_PER_ACK * HEADER_BYTES
-        return wire_P
-
-    @property
-    def _rank_of(self) -> dict[int, int]:
-        """The rank at each NIC: hosts have ranks in order, each at its first NIC."""
-        return {nic: rank for rank, nic in enumerate(sorted({flow.source_nic for flow in self.paths}))}
+        return len(self.step_s) * self.plan.wire_bytes_P
 
 
 def train_on(
@@ -127,29 +83,44 @@ def train_on(
                 where=f"{recipe.name}: degrees.layout", found=found, allowed=f"{num_hosts}, a host each", next_step=step
             )
         )
-    steps: list[float] = []
-    connections: dict[Flow, int] = {}
-    with tempfile.TemporaryDirectory(prefix="fabrictune-testbed-") as folder, link_counters(testbed.built) as counters:
-        trace = Path(folder, "trace.parquet")
-        before = counters.read()
-        for event in _events(testbed, recipe_file, settings, Path(folder), trace):
-            if event["event"] == "step":
-                steps.append(event["elapsed_ns"] / NS_PER_S)
-                connections = read_connections(testbed.built) or connections
-                began_s = event["ended_s"] - steps[-1]
-                on_step(StepEvent(step=event["step"], seconds=steps[-1], began_s=began_s))
-        after = counters.read()
-        return TestbedTraining(
-            step_s=tuple(steps),
-            trace=CommTrace.read(trace),
-            paths=kernel_paths(testbed.built, list(connections)),
-            sent_bytes_P=after.sent_bytes_P - before.sent_bytes_P,
-        )
+    requests = planned_requests(recipe)
+    with tempfile.TemporaryDirectory(prefix="fabrictune-testbed-") as folder, watched_ports(testbed.built) as watch:
+        steps, pids, waited = list[float](), list[int](), 0.0
+        plan: StepPlan | None = None
+        for event in _events(testbed, recipe_file, settings, Path(folder)):
+            if event["event"] == "ranks":
+                pids = event["pids"]
+                continue
+            seconds, waited_before, waited = event["elapsed_ns"] / NS_PER_S, waited, waited_s(pids)
+            if len(steps) < WARM_UP_STEPS:
+                plan = _plan(testbed, requests) or plan
+            began_s = event["ended_s"] - seconds
+            steps.append(seconds)
+            on_step(
+                StepEvent(
+                    step=event["step"],
+                    seconds=seconds,
+                    began_s=began_s,
+                    use=watch.use_between(began_s, event["ended_s"]),
+                    waited_s=max(waited - waited_before, 0.0),  # ranks may have ended after the last
+                    plan=plan,
+                )
+            )
+        if plan is None:
+            raise UnavailableError(Mistake(where="training on the testbed", found="ended without a step"))
+        return TestbedTraining(step_s=tuple(steps), plan=plan, readings=(watch.first, watch.read()))
 
 
-def _events(
-    testbed: Testbed, recipe_file: Path, settings: Mapping[str, Any], folder: Path, trace: Path
-) -> Iterator[dict[str, Any]]:
+def _plan(testbed: Testbed, requests: CommTrace) -> StepPlan | None:
+    """Return the plan of a step on the connections that there are; None where they have gone with the run."""
+    connections = list(read_connections(testbed.built))
+    if not connections:
+        return None
+    paths = kernel_paths(testbed.built, connections)
+    return StepPlan(requests=requests, paths=paths, num_ports=testbed.fabric.num_ports)
+
+
+def _events(testbed: Testbed, recipe_file: Path, settings: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what the ranks report until they have ended; raises UnavailableError with a failed one's last words."""
     hosts = [
         {
@@ -161,9 +132,7 @@ def _events(
         for host, rails in testbed.interfaces().items()
     ]
     job = folder / "job.json"
-    job.write_text(
-        json.dumps({"hosts": hosts, "recipe": str(recipe_file), "settings": dict(settings), "trace": str(trace)})
-    )
+    job.write_text(json.dumps({"hosts": hosts, "recipe": str(recipe_file), "settings": dict(settings)}))
     command = [*ending_with_parent(), *module_command("fabrictune.validate.testbed_ranks", str(job))]
     with (folder / "errors.txt").open("w+") as errors, _running(command, errors) as process:
         assert process.stdout

@@ -2,11 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fabrictune.cli.main import run
+from fabrictune.testbed.plan import plan_testbed
+from fabrictune.testbed.shaping import change_rate
+from fabrictune.testbed.testbed import temporary_testbed
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.lookup import find_port
+from fabrictune.trainer_probe.recipes.files import load_recipe
 from tests.real.namespaces import require_namespaces
+
+if TYPE_CHECKING:
+    from fabrictune.validate.testbed_training import StepEvent
 
 pytest.importorskip("torch")
 
@@ -18,6 +28,7 @@ schedule: {peak: 3.0e-3, num_warmup_steps: 2, num_steps: 10}
 data: {source: synthetic}
 num_steps: 10
 """
+PLANTED_AFTER = 12  # two steps of warm-up, six of calibration, five compared
 WITHIN = 0.1  # for a run of 4 MB; start and end are less of a longer one
 
 
@@ -41,6 +52,46 @@ def test_its_bytes_are_those_planned(tmp_path: Path, capsys: pytest.CaptureFixtu
     trained = json.loads(out[: out.index("testbed training: ")])
     assert len(trained["step_s"]) == 10
     assert 0 < trained["network_s"] < min(trained["step_s"])
+    assert [step["state"] for step in trained["steps"]][:8] == ["warm-up"] * 2 + ["calibration"] * 6
+    assert all(step["predicted_s"] > trained["network_s"] for step in trained["steps"][8:])
+    assert [(check["rule"], check["result"]) for check in trained["checks"][:2]] == [
+        ("testbed.step-longer", "not run"), ("testbed.link-busy", "passed"),
+    ]  # fmt: skip
     assert len(trained["links"]) == 4
     for link in trained["links"]:
         assert link["sent_bytes"] == pytest.approx(link["planned_bytes"], rel=WITHIN), link
+
+
+@pytest.mark.real
+def test_a_link_that_becomes_slow_raises_the_alarm_and_is_named(tmp_path: Path) -> None:
+    """A tenth of its rate from step 13 on, by when the clean steps have named no link; the alarm comes with step 18.
+
+    A step's bytes take 0.1 s at the planned rate and 0.9 s more at a tenth, which no clean step's scatter comes near.
+    """
+    require_namespaces()
+    from fabrictune.validate.step_twin import StepTwin
+    from fabrictune.validate.testbed_training import train_on
+    from fabrictune.validate.twin_findings import check_twin
+
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(RECIPE)
+    spec = ClosSpec(num_hosts=2, hosts_per_tor_set=2, nics_per_host=1, tiers=2, uplinks_per_tor=1, downlink_split=1)
+    fabric = plan_testbed(build_clos(spec), rate_bps=30_000_000)
+    slow, twin = find_port(fabric, "host0:nic0", where=""), StepTwin(fabric)
+    settings = {"num_steps": 20}
+    with temporary_testbed(fabric, "twin", tmp_path, with_ssh=False) as testbed:
+
+        def on_step(event: "StepEvent") -> None:
+            twin.compare(event)
+            if event.step == PLANTED_AFTER:
+                change_rate(testbed.built, slow, int(fabric.port_rate_bps_P[slow]) // 10)
+
+        train_on(testbed, load_recipe(recipe, settings), recipe, settings, on_step=on_step)
+    clean, planted = twin.steps[: PLANTED_AFTER + 1], twin.steps[PLANTED_AFTER + 1 :]
+    assert not any(step.links for step in clean)
+    assert any(step.is_alarm for step in planted)
+    findings = check_twin(twin).findings
+    assert {finding.id for finding in findings} == {"testbed.step-longer", "testbed.link-busy"}
+    label = fabric.link_label(slow)
+    assert [finding.entity for finding in findings if finding.id == "testbed.link-busy"] == [label]
+    assert any(label in finding.actual for finding in findings if finding.id == "testbed.step-longer")
