@@ -37,6 +37,7 @@ BENCHMARKS = (
     "max_min_rates",
     "own_time",
     "packet_engine",
+    "pages",
     "path_choice",
     "plans",
     "predicted_job",

@@ -59,11 +59,12 @@ class GeneratedTable(Mapping[str, NDArray[Any]]):
 
 
 class SelectedRows(Mapping[str, NDArray[Any]]):
-    """Rows of a table in which something is so; each column is selected whenever it is asked for."""
+    """Rows of a table in which something is so; each column is selected whenever it is asked for, not to be changed."""
 
     def __init__(self, table: Columns, is_selected_N: BoolArray) -> None:
         self._table = table
         self._is_selected_N = is_selected_N
+        self._are_all = bool(is_selected_N.all())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)
@@ -76,7 +77,7 @@ class SelectedRows(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if not isinstance(self._table, GeneratedTable):
-            return self._table[name][self._is_selected_N]
+            return self._table[name] if self._are_all else self._table[name][self._is_selected_N]
         column_R = np.empty(np.count_nonzero(self._is_selected_N), self._table.column(name, 0, 0).dtype)
         filled = 0
         for begin, end in ranges(0, self._table.num_rows):

@@ -44,7 +44,7 @@ from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
 from fabrictune.foundation.run_tables.catalog import TABLES, check_tables
 from fabrictune.foundation.run_tables.schema import TableSchema
-from fabrictune.foundation.tables import ROW_GROUP_ROWS, read_table, texts_of, write_arrow_tables
+from fabrictune.foundation.tables import ROW_GROUP_ROWS, read_columns, texts_of, write_arrow_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,24 +138,38 @@ class RunRecord:
         return frame
 
     @classmethod
-    def read(cls, directory: Path, *, tables: Collection[str] | None = None) -> Self:
+    def read(
+        cls,
+        directory: Path,
+        *,
+        tables: Collection[str] | None = None,
+        columns: Mapping[str, Collection[str]] | None = None,
+    ) -> Self:
         """Read a record, with all its tables or those named; raises RecordError.
+
+        Of tables that `columns` names, other columns are left out.
 
         Where another record takes its place meanwhile, that is read, whole.
         """
-        return read_unchanged(Path(directory), partial(cls._read_once, tables=tables))
+        return read_unchanged(Path(directory), partial(cls._read_once, tables=tables, columns=columns or {}))
 
     @classmethod
-    def _read_once(cls, directory: Path, *, tables: Collection[str] | None) -> Self:
+    def _read_once(
+        cls, directory: Path, *, tables: Collection[str] | None, columns: Mapping[str, Collection[str]]
+    ) -> Self:
         head = _read_head(directory)
         paths = (path for path in sorted(directory.glob("*.parquet")) if path.stem in TABLES)  # others are `files`
-        columns = {path.stem: _read_columns(path) for path in paths if tables is None or path.stem in tables}
+        read = {
+            path.stem: _read_columns(path, columns.get(path.stem))
+            for path in paths
+            if tables is None or path.stem in tables
+        }
         for file_name, name in GROWING.items():
             if (tables is None or name in tables) and os.path.lexists(directory / file_name):
-                columns.setdefault(name, read_growing(directory / file_name, TABLES[name]))
+                read.setdefault(name, read_growing(directory / file_name, TABLES[name]))
         run = {key: value for key, value in head.items() if key not in ("format", "kind", "checks")}
         findings = tuple(_read_findings(directory))
-        return cls(kind=head["kind"], run=run, tables=columns, findings=findings, checks=_read_checks(directory, head))
+        return cls(kind=head["kind"], run=run, tables=read, findings=findings, checks=_read_checks(directory, head))
 
 
 def notes_of(record: RunRecord) -> list[str]:
@@ -243,17 +257,21 @@ def _read_checks(directory: Path, head: Mapping[str, Any]) -> tuple[Check, ...] 
         raise RecordError(Mistake(where=f"{directory / HEAD}: checks", found=f"not checks ({error})")) from error
 
 
-def _read_columns(path: Path) -> Columns:
-    table = read_table(path, error=RecordError)
-    return {name: _values(table.column(name)) for name in table.column_names}
+def _read_columns(path: Path, names: Collection[str] | None) -> Columns:
+    return {name: _values(column) for name, column in read_columns(path, error=RecordError, names=names)}
 
 
 def _values(column: Any) -> NDArray[Any]:
     import pyarrow as pa
 
-    if pa.types.is_string(column.type):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind):
         return texts_of(column)
-    return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False))
+    column = column.cast(kind)
+    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        parts = [np.zeros(0, kind.to_pandas_dtype()), *map(np.from_dlpack, column.chunks)]
+        return np.concatenate(parts)  # unlike `to_numpy`, which imports pandas where it is installed
+    return np.asarray(column.to_numpy())
 
 
 def _read_findings(directory: Path) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ pyarrow is imported when a file is touched and not before, so that a command tha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -99,7 +99,10 @@ def texts_of(column: Any) -> NDArray[np.object_]:
     for chunk in getattr(column, "chunks", [column]):
         encoded = chunk.dictionary_encode()
         texts = np.array([*encoded.dictionary.to_pylist(), None], np.object_)
-        parts.append(texts[encoded.indices.fill_null(len(texts) - 1).to_numpy()])
+        places = encoded.indices
+        if places.null_count:
+            places = places.fill_null(len(texts) - 1)
+        parts.append(texts[np.from_dlpack(places)])
     return np.concatenate(parts)
 
 
@@ -117,17 +120,21 @@ def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
     return table
 
 
-def read_columns(path: Path, *, error: type[FabrictuneError]) -> Iterator[tuple[str, Any]]:
+def read_columns(
+    path: Path, *, error: type[FabrictuneError], names: Collection[str] | None = None
+) -> Iterator[tuple[str, Any]]:
     """Yield the name and the `pyarrow.ChunkedArray` of each column; one at a time is in memory, text in dictionaries.
 
-    Raises `error` for what is no Parquet file, or outgrows the limits.
+    With `names` others are left out. Raises `error` for what is no Parquet file, or outgrows the limits.
     """
     import pyarrow as pa
 
     with _opened(path, error) as file:
         left = _checked_limit(file, path, error)
         for name in file.schema_arrow.names:
-            table = file.read(columns=[name]).select([name])
+            if names is not None and name not in names:
+                continue
+            table = file.read(columns=[name], use_threads=False).select([name])
             table.validate(full=True)
             left -= _check_texts(table, left, path, error)
             column = table.column(0)

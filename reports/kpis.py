@@ -45,6 +45,10 @@ def kpis(record: RunRecord) -> list[Kpi]:
 
 def run_kpis(run: Run) -> list[Kpi]:
     """Return every indicator a checked run has the numbers for."""
+    return run.keep("kpis", lambda: _kpis(run))
+
+
+def _kpis(run: Run) -> list[Kpi]:
     with np.errstate(all="ignore"):  # a flow that took no time has no rate
         return [*_metrics(run.record), *_links(run)]
 

@@ -42,7 +42,7 @@ from fabrictune.reports.other_tables import other_tables_section
 from fabrictune.reports.pair_map import pair_map_section
 from fabrictune.reports.plans import plans_section
 from fabrictune.reports.provenance import read_provenance
-from fabrictune.reports.record_view import Run, open_run
+from fabrictune.reports.record_view import READ_IN_PART, Run, open_run
 from fabrictune.reports.replay import replay_section
 from fabrictune.reports.seed_studies import outcomes_section
 from fabrictune.reports.startup import storms_section
@@ -135,7 +135,7 @@ def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
         raise RecordError(Mistake(where="", found="no run record", next_step="name at least one folder a run wrote"))
     path = out or directories[0] / PAGE_NAME
     check_output_file(path, makes_parents=True)
-    records = [RunRecord.read(directory) for directory in directories]
+    records = [RunRecord.read(directory, columns=READ_IN_PART) for directory in directories]
     labels = [directory.resolve().name for directory in directories]
     names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
     files = [files_beside_tables(directory) for directory in directories]

@@ -7,20 +7,23 @@ were read: what no section of the page has read is listed by `other_tables`.
 Shapes: T transfers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.generated_tables import SelectedRows
+from fabrictune.foundation.metrics.catalog import METRICS
+from fabrictune.foundation.metrics.transfers import FINISH_BOUNDS
 from fabrictune.foundation.record_files import RecordFile
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.reports.fabric_view import FABRIC, FabricView
 from fabrictune.reports.selection import Selection, read_selection, select
 
+T = TypeVar("T")
 TRANSFERS = select(
     "transfers",
-    "transfer",
     "qp",
     "source",
     "destination",
@@ -44,11 +47,22 @@ PORTS = select(
 )
 SAMPLES = select("samples", "time_ps", "port", "queue_bytes", "paused")
 LOADS = select("loads", "port", "flows", "demand_bps", "rate_bps")
-THROUGHPUT = select("throughput", "qp", "throughput_fraction")
+THROUGHPUT = select("throughput", "throughput_fraction")
 REPLAYED_STEPS = select(
     "replayed_steps", "step", "duration_ps", "work_ps", "exposed_ps", "work_alone_ps", "lower_bound_ps", "part"
 )
 EXPOSED = select("exposed_communication", "step", "axis", "exposed_ps", "part")
+READ_IN_PART: Mapping[str, frozenset[str]] = {  # tables of many rows: the columns that the page reads
+    TRANSFERS.table: frozenset(TRANSFERS.columns)
+    | frozenset(FINISH_BOUNDS)
+    | {
+        name.removeprefix("transfers.")
+        for metric in METRICS.values()
+        for name in metric.columns
+        if name.startswith("transfers.")
+    },
+    THROUGHPUT.table: frozenset(THROUGHPUT.columns),
+}
 SHARED = (TRANSFERS, PORTS, SAMPLES, LOADS, THROUGHPUT, REPLAYED_STEPS, EXPOSED)
 
 
@@ -62,6 +76,14 @@ class Run:
     _fabric: FabricView | None
     _checked: dict[Selection, Columns] = field(default_factory=dict)
     _tables_read: set[str] = field(default_factory=set)
+    _kept: dict[str, Any] = field(default_factory=dict)
+
+    def keep(self, name: str, make: Callable[[], T]) -> T:
+        """Return what several parts of the page ask for, made once."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        kept: T = self._kept[name]
+        return kept
 
     @property
     def fabric(self) -> FabricView | None:
@@ -106,7 +128,7 @@ class Run:
         if transfers is None:
             return None
         is_finished_T = (transfers["qp"] >= 0) & (transfers["bytes"] > 0) & (transfers["finish_ps"] >= 0)
-        return {name: column[is_finished_T] for name, column in transfers.items()} if is_finished_T.any() else None
+        return SelectedRows(transfers, is_finished_T) if is_finished_T.any() else None
 
     @property
     def span_ps(self) -> int:

@@ -99,9 +99,9 @@ def _typed(where: str, column_values: Any, column: Column) -> NDArray[Any]:
         case "string" if values.dtype.kind in "OUT" and all(isinstance(value, str) for value in values):
             return values
         case "int64" if values.dtype.kind in "iub":
-            return values.astype(np.int64)
+            return values.astype(np.int64, copy=False)
         case "float64" if values.dtype.kind in "iuf" and np.isfinite(values).all():
-            return values.astype(np.float64)
+            return values.astype(np.float64, copy=False)
     found = f"values of type {values.dtype}, or missing ones"
     raise RecordError(Mistake(where=where, found=found, allowed=_WORDS[column.type][1]))
 

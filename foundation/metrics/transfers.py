@@ -148,6 +148,8 @@ def queue_pair_rates_bps(flows: Columns) -> FloatArray:
 
 def _numbered(qp_F: IntArray) -> tuple[NDArray[np.int32], int]:
     """Return the queue pairs numbered from 0, in order, and how many there are."""
+    if (qp_F[1:] > qp_F[:-1]).all():  # one flow each, in order
+        return np.arange(len(qp_F), dtype=np.int32), len(qp_F)
     qp_Q = np.unique(qp_F)
     pair_F = np.empty(len(qp_F), np.int32)
     for begin, end in ranges(0, len(qp_F)):
@@ -177,6 +179,9 @@ def _of_some_pairs(pair_F: NDArray[np.int32], num_pairs: int) -> Iterator[IntArr
 def _busy_ps(pair_F: NDArray[np.int32], ready_ps_F: IntArray, finish_ps_F: IntArray, num_pairs: int) -> FloatArray:
     """Return how long each queue pair had something to send; one with unfinished flows a very long time."""
     finish_ps_F = np.where(finish_ps_F < 0, np.iinfo(np.int64).max, finish_ps_F)
+    if len(pair_F) == num_pairs:  # a flow each: none waits for another
+        busy_ps_F = np.maximum(finish_ps_F - ready_ps_F, 0)
+        return np.asarray(np.bincount(pair_F, weights=busy_ps_F, minlength=num_pairs), np.float64)
     order = np.lexsort((finish_ps_F, ready_ps_F, pair_F))
     pair_F, ready_ps_F, finish_ps_F = pair_F[order], ready_ps_F[order], finish_ps_F[order]
     is_follower_F = np.concatenate([[False], pair_F[1:] == pair_F[:-1]])[: len(pair_F)]
