@@ -1,16 +1,14 @@
 """The driver's process: connections, journal and backend around the control of a job.
 
 One loop takes messages from a queue and carries out the control's commands in order. Connections are read by threads
-(`node_connections.py`), nodes are started by one and ended by one each, so that a backend or node that does not answer
-holds nothing up.
+(`node_connections.py`), and others start and end nodes (`node_requests.py`), so that a backend or node that does not
+answer holds nothing up.
 Everything is recorded before it is done; a driver that is killed between the two finds it in the journal.
 """
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -23,6 +21,7 @@ from fabrictune.trainer_probe.operation.job_control import JobControl
 from fabrictune.trainer_probe.operation.journal import Journal
 from fabrictune.trainer_probe.operation.messages import Connection, Listener
 from fabrictune.trainer_probe.operation.node_connections import NodeConnections
+from fabrictune.trainer_probe.operation.node_requests import NodeEnded, NodeRequests, NodeStarted
 from fabrictune.trainer_probe.operation.refusals import line_of
 
 TICK_S = 0.05  # between two looks without a message
@@ -43,23 +42,11 @@ class _Message:
     values: Mapping[str, Any] | None  # None at the end of the connection
 
 
-@dataclass(frozen=True, kw_only=True)
-class _NodeStarted:
-    node: str
-    error: Exception | None = None  # why it was not
-
-
-@dataclass(frozen=True, kw_only=True)
-class _NodeEnded:
-    node: str
-    error: Exception | None = None  # why it was not
-
-
 class _Stop:
     """A request to end the job after the step that runs."""
 
 
-_Arrival = _Message | _NodeStarted | _NodeEnded | _Stop
+_Arrival = _Message | NodeStarted | NodeEnded | _Stop
 
 
 class Driver:
@@ -78,15 +65,14 @@ class Driver:
         forget_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._control, self._journal, self._backend = control, journal, backend
-        self._listener, self._clock, self._command_of, self._on_event = listener, clock, command_of, on_event
+        self._listener, self._clock, self._on_event = listener, clock, on_event
         self._read_change, self._forget_change = read_change, forget_change
         self._inbox = queue.SimpleQueue[_Arrival]()
         self._connections: dict[str, Connection] = {}  # by node
         self._names: dict[Connection, str] = {}
         self._finish: Finish | None = None
-        self._known_ended: dict[str, int] = {}
         self._num_events = 0
-        self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start nodes")
+        self._requests = NodeRequests(backend, command_of, self._inbox.put)
 
     def run(self) -> Finish:
         """Carry out the job to its end; raises FabrictuneError where the journal cannot be written."""
@@ -108,7 +94,7 @@ class Driver:
                         self._send(node, {"kind": "ping"})
             self._say_farewell()
         finally:
-            self._starter.shutdown(cancel_futures=True)
+            self._requests.close()
             connections.close()
         return self._finish
 
@@ -135,9 +121,9 @@ class Driver:
     def _on_message(self, message: _Arrival) -> None:
         if isinstance(message, _Stop):
             self._do(self._control.on_stop())
-        elif isinstance(message, _NodeStarted):
+        elif isinstance(message, NodeStarted):
             self._on_started(message)
-        elif isinstance(message, _NodeEnded):
+        elif isinstance(message, NodeEnded):
             self._on_asked_end(message)
         elif message.values is None:
             self._on_closed(message.connection)
@@ -166,29 +152,23 @@ class Driver:
         if name is not None and self._connections.get(name) is connection:
             del self._connections[name]
 
-    def _on_started(self, message: _NodeStarted) -> None:
-        if message.error is None:
-            self._known_ended.pop(message.node, None)
-        else:
+    def _on_started(self, message: NodeStarted) -> None:
+        if message.error is not None:
             cause = _refusal(message.error)
             self._do(self._control.book.note_refused_start(message.node, cause, time.monotonic()))
+        self._requests.on_started(message)
 
-    def _on_asked_end(self, message: _NodeEnded) -> None:
+    def _on_asked_end(self, message: NodeEnded) -> None:
         if message.error is not None:
             cause = _refusal(message.error)
             self._do(self._control.book.note_refused_end(message.node, cause, time.monotonic()))
-        elif message.node not in self._backend.living():  # not started again since
-            self._on_node_ended(message.node, self._backend.ended().get(message.node, -1))
+        elif (code := self._requests.code_of_end(message)) is not None:
+            self._do(self._control.on_node_ended(message.node, code))
 
     def _on_ended_nodes(self) -> None:
         """Tell the control of nodes that the backend has seen end."""
-        for node, code in self._backend.ended().items():
-            if node not in self._known_ended:
-                self._on_node_ended(node, code)
-
-    def _on_node_ended(self, node: str, code: int) -> None:
-        self._known_ended[node] = code
-        self._do(self._control.on_node_ended(node, code))
+        for node, code in self._requests.newly_ended().items():
+            self._do(self._control.on_node_ended(node, code))
 
     def _do(self, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -198,9 +178,9 @@ class Driver:
                 case Send():
                     self._send(command.node, command.values)
                 case StartNode():
-                    self._starter.submit(self._start_node, command.node)
+                    self._requests.start(command.node)
                 case EndNode():
-                    self._end_node(command.node)
+                    self._requests.end(command.node)
                 case Finish():
                     self._finish = command
 
@@ -225,28 +205,9 @@ class Driver:
         except (FabrictuneError, OSError):
             connection.close()  # its reader reports the end
 
-    def _start_node(self, node: str) -> None:
-        error: Exception | None = None
-        try:
-            self._backend.start(node, self._command_of(node), {})
-        except Exception as found:  # the loop says what it means
-            error = found
-        self._inbox.put(_NodeStarted(node=node, error=error))
-
-    def _end_node(self, node: str) -> None:
-        def end() -> None:
-            error: Exception | None = None
-            try:
-                self._backend.end(node)
-            except Exception as found:  # the loop says what it means
-                error = found
-            self._inbox.put(_NodeEnded(node=node, error=error))
-
-        threading.Thread(target=end, name=f"end {node}", daemon=True).start()
-
     def _say_farewell(self) -> None:
         """Return when all nodes are gone: those that do not leave are ended."""
-        self._starter.shutdown(cancel_futures=True)
+        self._requests.close()
         deadline_s = time.monotonic() + FAREWELL_S
         while self._backend.living() and time.monotonic() < deadline_s:
             for message in self._take():  # last events
