@@ -51,6 +51,7 @@ from fabrictune.reports.survival import survival_section
 from fabrictune.reports.sweeps import sweeps_section
 from fabrictune.reports.timers import timers_section
 from fabrictune.reports.training import training_section
+from fabrictune.reports.twin import twin_section
 from fabrictune.reports.verdict import make_verdict
 from fabrictune.reports.whatif import whatif_section
 
@@ -77,6 +78,7 @@ SECTIONS = (
     calibration_section,
     storms_section,
     plans_section,
+    twin_section,
     training_section,
     gantt_section,
     replay_section,

@@ -42,23 +42,24 @@ class BusyLink:
 
 def busy_links(fabric: Fabric, events: Sequence[StepEvent], rules: RuleSettings) -> tuple[BusyLink, ...]:
     """Return the ports that were busy longer than planned in most of these steps, the busiest first."""
-    plan = events[-1].plan
-    assert plan is not None
+    plan, uses = events[-1].plan, [event.use for event in events if event.use]
+    if plan is None or len(uses) < len(events):
+        return ()
     planned_s_P = plan.wire_bytes_P * BITS_PER_BYTE / fabric.port_rate_bps_P
     loaded = np.nonzero(planned_s_P > LOADED_FRACTION * planned_s_P.max())[0]
-    busy_s_WP = np.array([event.use.busy_s_P[loaded] for event in events])
+    busy_s_WP = np.array([use.busy_s_P[loaded] for use in uses])
     factor_P = np.median(busy_s_WP, axis=0) / planned_s_P[loaded]
     usual = percentile(factor_P, PEERS_QUANTILE)
     is_longer_P = factor_P > rules.threshold(LINK_BUSY, "factor") * max(usual, 1.0)
+    readings_per_s = sum(use.num_readings for use in uses) / sum(event.seconds for event in events)
     found = [
         BusyLink(
             port=port,
-            busy_s=float(np.median([event.use.busy_s_P[port] for event in events])),
+            busy_s=float(np.median([use.busy_s_P[port] for use in uses])),
             planned_s=float(planned_s_P[port]),
-            sent_fraction=sum(float(event.use.sent_bytes_P[port]) for event in events)
-            / (len(events) * float(plan.wire_bytes_P[port])),
+            sent_fraction=float(np.mean([use.sent_bytes_P[port] for use in uses]) / plan.wire_bytes_P[port]),
         )
-        for port in loaded[is_longer_P & _is_beyond_chance_P(events, busy_s_WP, planned_s_P[loaded])].tolist()
+        for port in loaded[is_longer_P & _is_beyond_chance_P(busy_s_WP, planned_s_P[loaded], readings_per_s)].tolist()
     ]
     return tuple(sorted(found, key=lambda link: -link.factor))
 
@@ -70,8 +71,7 @@ def busiest(links: Sequence[BusyLink]) -> dict[int, BusyLink]:
     return dict(sorted(found.items(), key=lambda item: -item[1].factor))
 
 
-def _is_beyond_chance_P(events: Sequence[StepEvent], busy_s_WP: FloatArray, planned_s_P: FloatArray) -> BoolArray:
+def _is_beyond_chance_P(busy_s_WP: FloatArray, planned_s_P: FloatArray, readings_per_s: float) -> BoolArray:
     """Return whether ports were waited for in more readings than planned, by several standard errors of the number."""
-    readings_per_s = sum(event.use.num_readings for event in events) / sum(event.seconds for event in events)
-    expected_P = len(events) * planned_s_P * readings_per_s
+    expected_P = len(busy_s_WP) * planned_s_P * readings_per_s
     return np.asarray(busy_s_WP.sum(axis=0) * readings_per_s > expected_P + MIN_ERRORS * np.sqrt(expected_P))

@@ -41,7 +41,7 @@ class State(StrEnum):
 class StepCalibration:
     """What a step takes beside its network, and what its threads wait for processors."""
 
-    beside_s: float
+    beside_s: float  # below 0 where collectives of several pipeline stages go on at once
     deviation_s: float
     waited_s: float
     first_step: int
@@ -67,14 +67,14 @@ class ComparedStep:
     @property
     def sent_fraction(self) -> float:
         """Bytes that all ports sent over those planned; NaN without a plan."""
-        planned = 0.0 if self.event.plan is None else float(self.event.plan.wire_bytes_P.sum())
-        return float(self.event.use.sent_bytes_P.sum()) / planned if planned else math.nan
+        plan, use = self.event.plan, self.event.use
+        return float(use.sent_bytes_P.sum() / plan.wire_bytes_P.sum()) if plan and use else math.nan
 
 
 class StepTwin:
-    """The twin of a run, which is told each step as it ends."""
+    """The twin of a run, which is told each step as it ends; without a fabric it knows no network and no links."""
 
-    def __init__(self, fabric: Fabric, *, rules: RuleSettings = CATALOG_SETTINGS) -> None:
+    def __init__(self, fabric: Fabric | None, *, rules: RuleSettings = CATALOG_SETTINGS) -> None:
         self.fabric, self.rules = fabric, rules
         self.calibration: StepCalibration | None = None
         self.window = int(rules.threshold(STEP_LONGER, WINDOW.name))
@@ -83,30 +83,32 @@ class StepTwin:
         self._recent: deque[StepEvent] = deque(maxlen=self.window)  # after the warm-up
         self._network: tuple[StepPlan, float] | None = None
 
-    def network_s(self, plan: StepPlan) -> float:
-        """Return the network's part of a step by its plan, at the planned rates."""
+    def network_s(self, plan: StepPlan | None) -> float:
+        """Return the network's part of a step by its plan, at the planned rates; 0 without one."""
+        if plan is None or self.fabric is None:
+            return 0.0
         if self._network is None or self._network[0] is not plan:
             self._network = plan, plan.network_s(self.fabric.port_rate_bps_P)
         return self._network[1]
 
     def compare(self, event: StepEvent) -> ComparedStep:
         """Return a step beside its prediction."""
-        if event.plan is None or len(self.steps) < WARM_UP_STEPS:
+        if len(self.steps) < WARM_UP_STEPS:
             compared = ComparedStep(event=event, state=State.WARM_UP)
         else:
             self._recent.append(event)
             if self.calibration is None:
-                self._calibrate(event, event.plan)
+                self._calibrate(event)
                 compared = ComparedStep(event=event, state=State.CALIBRATION, links=self._busy_links())
             else:
-                compared = self._predict(event, event.plan, self.calibration)
+                compared = self._predict(event, self.calibration)
         self.steps.append(compared)
         return compared
 
-    def _calibrate(self, event: StepEvent, plan: StepPlan) -> None:
+    def _calibrate(self, event: StepEvent) -> None:
         self._calibrating.append(event)
         if len(self._calibrating) == CALIBRATION_STEPS:
-            beside_s = np.array([step.seconds for step in self._calibrating]) - self.network_s(plan)
+            beside_s = np.array([step.seconds for step in self._calibrating]) - self.network_s(event.plan)
             self.calibration = StepCalibration(
                 beside_s=float(np.median(beside_s)),
                 deviation_s=deviation(beside_s),
@@ -115,8 +117,8 @@ class StepTwin:
                 last_step=event.step,
             )
 
-    def _predict(self, event: StepEvent, plan: StepPlan, calibration: StepCalibration) -> ComparedStep:
-        predicted_s = self.network_s(plan) + calibration.beside_s
+    def _predict(self, event: StepEvent, calibration: StepCalibration) -> ComparedStep:
+        predicted_s = self.network_s(event.plan) + calibration.beside_s
         half_width_s = max(
             self.rules.threshold(STEP_LONGER, "margin") * predicted_s,
             self.rules.threshold(STEP_LONGER, "deviations") * calibration.deviation_s,
@@ -134,4 +136,6 @@ class StepTwin:
         )
 
     def _busy_links(self) -> tuple[BusyLink, ...]:
-        return busy_links(self.fabric, self._recent, self.rules) if len(self._recent) == self.window else ()
+        if self.fabric is None or len(self._recent) < self.window:
+            return ()
+        return busy_links(self.fabric, self._recent, self.rules)

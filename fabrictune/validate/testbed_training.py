@@ -39,9 +39,9 @@ class StepEvent:
     step: int  # from 0
     seconds: float
     began_s: float
-    use: PortUse
     waited_s: float  # for processors, of all threads of all ranks
-    plan: StepPlan | None  # None while connections are made
+    use: PortUse | None = None  # None without links
+    plan: StepPlan | None = None  # None while connections are made
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from fabrictune.foundation.run_tables import (
     simulation,
     spans,
     survival,
+    testbed,
     training,
 )
 from fabrictune.foundation.run_tables.schema import TableSchema
@@ -36,6 +37,7 @@ SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "RDMA": rdma.TABLES,
     "Fleets": fleet.TABLES,
     "Validated clusters": cluster.TABLES,
+    "Trainings beside their twin": testbed.TABLES,
     "Jobs that stand still": hangs.TABLES,
 }
 TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}

@@ -105,6 +105,7 @@ UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, an
     "fleet counters watch": "it runs a command of the user's; its record is written as that of `fleet counters diff`",
     "validate testbed up": "it makes namespaces, not results: tests/testbed kills it",
     "validate testbed run": "it makes namespaces, not results: tests/testbed kills it",
+    "validate testbed train": "it needs a testbed; it writes its record as `train run` does",
     "train operate --run": "a job's folder is resumed: tests/trainer_probe/operation kills its processes",
     "validate cluster": "it needs hosts with servers: tests/validate/cluster interrupts it in each stage",
     "rdma monitor": "it runs until it is stopped: tests/rdma_bench/monitor runs it",

@@ -45,7 +45,7 @@ def test_its_bytes_are_those_planned(tmp_path: Path, capsys: pytest.CaptureFixtu
         train = ["validate", "testbed", "train", str(recipe), *own]
         assert run([*train, "--set", "degrees.layout.dp=3"]) == 2
         assert "3 ranks\n  allowed: 2, a host each\n" in capsys.readouterr().err
-        assert run([*train, "--json"]) == 0
+        assert run([*train, "--out", str(tmp_path / "record"), "--json"]) == 0
     finally:
         assert run(["validate", "testbed", "down", *own]) == 0
     out = capsys.readouterr().out

@@ -17,7 +17,7 @@ from fabrictune.topology.lookup import find_port
 from fabrictune.validate.step_plan import StepPlan
 from fabrictune.validate.step_twin import State, StepTwin
 from fabrictune.validate.testbed_training import StepEvent
-from fabrictune.validate.twin_findings import check_twin
+from fabrictune.validate.twin_findings import check_twin, step_lines
 
 FABRIC = plan_testbed(
     build_clos(ClosSpec(num_hosts=2, hosts_per_tor_set=2, nics_per_host=1, tiers=2, uplinks_per_tor=1)),
@@ -132,6 +132,7 @@ def test_a_busy_machine_slows_all_links_and_names_none() -> None:
     twin = StepTwin(FABRIC)
     for step in range(13):
         own = event(step, 0.5, slow=2.0)
+        assert own.use
         own.use.busy_s_P[UP_1] *= 2.0
         own.use.busy_s_P[[DOWN_0, DOWN_1]] = NETWORK_S
         twin.compare(own)
@@ -143,6 +144,19 @@ def test_ranks_that_wait_for_processors_are_a_warning(waited_s: float, severity:
     """Steps of 0.9 s are 0.4 s longer than predicted; threads waited for 1 s in the calibration."""
     (finding,) = check_twin(twin_of((0.9,) * 6, waited_s=waited_s)).findings
     assert finding.severity == severity
+
+
+def test_without_a_fabric_there_are_no_links() -> None:
+    """As over the loopback: what steps take is all calibrated, and the alarm says what it has not looked at."""
+    twin = StepTwin(None)
+    for step, seconds in enumerate((0.5,) * 8 + (0.9,) * 5):
+        twin.compare(StepEvent(step=step, seconds=seconds, began_s=0.0, waited_s=0.0))
+    report = check_twin(twin)
+    assert [finding.entity for finding in report.findings] == ["steps 8 to 12"]
+    assert report.checks[1].reason == "ranks share this machine's loopback, which has none"
+    line, alarm = step_lines(twin)
+    assert line == "step 12: 900 ms, longer, predicted 500 ms within 50 ms"
+    assert alarm == "alarm: the median of 5 steps in a row above the interval"
 
 
 def test_a_short_run_says_what_it_lacks() -> None:

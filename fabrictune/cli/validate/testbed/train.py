@@ -1,13 +1,14 @@
 """`fabrictune validate testbed train`: a training on a testbed with its twin: each step predicted beside measured."""
 
-import math
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
-from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.options import fail_on_option, json_option, out_option, quiet_option
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.train.recipes import read_recipe, recipe_argument, set_option
 from fabrictune.cli.validate.testbed.sources import name_option
@@ -24,10 +25,19 @@ LEAST_SHARE = 0.02  # of the busiest link's bytes, for links that are shown
 @recipe_argument
 @set_option
 @name_option
+@out_option
 @fail_on_option
 @quiet_option
 @json_option
-def train(recipe_name: str, settings: tuple[str, ...], name: str, fail_on: str, quiet: bool, as_json: bool) -> int:
+def train(
+    recipe_name: str,
+    settings: tuple[str, ...],
+    name: str,
+    out: Path | None,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Train RECIPE on a testbed that is up, a rank a host over its first NIC, each step beside its prediction.
 
     Needs torch. After two steps of warm-up, six calibrate what a step takes beside its network. Then each step's time
@@ -47,45 +57,34 @@ def train(recipe_name: str, settings: tuple[str, ...], name: str, fail_on: str, 
     from fabrictune.trainer_probe.recipes.files import find_recipe
     from fabrictune.validate.step_twin import StepTwin
     from fabrictune.validate.testbed_training import train_on
-    from fabrictune.validate.twin_findings import check_twin
+    from fabrictune.validate.twin_findings import check_twin, step_lines
+    from fabrictune.validate.twin_record import twin_record
 
-    recipe, made = read_recipe(recipe_name, settings), find_testbed(name)
+    started, recipe, made = time.perf_counter(), read_recipe(recipe_name, settings), find_testbed(name)
+    place = output_folder(out or Path("runs") / f"{recipe.name}-testbed")
     twin = StepTwin(made.fabric, rules=site_rules())
 
     def on_step(event: "StepEvent") -> None:
-        compared = twin.compare(event)
+        twin.compare(event)
         if not (quiet or as_json):
-            _print_step(twin, compared)
+            print_lines(step_lines(twin))
 
     trained = train_on(made, recipe, find_recipe(recipe_name), dict(map(parse_setting, settings)), on_step=on_step)
     report = join_reports(check_twin(twin), check_totals(link_use(made.fabric, trained.readings)))
-    if as_json:
-        print_json({**_as_json(twin, trained), **judged_json(report)})
-    else:
-        _print(trained, _rows(trained, made.fabric))
-        print_findings(report)
-    return conclude(fail_on, report)
+    record = with_command(twin_record(recipe, twin, report, place=f"testbed {name}", started=started))
+    rows = _rows(trained, made.fabric)
+    return print_record(
+        record,
+        record.write(place),
+        lambda: _values(twin, trained, rows),
+        lambda: _print(trained, rows),
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
+    )
 
 
-def _print_step(twin: "StepTwin", compared: "ComparedStep") -> None:
-    from fabrictune.foundation.units import format_fraction
-    from fabrictune.validate.twin_findings import alarm_rule, link_evidence, show_s
-
-    line = f"step {compared.event.step}: {show_s(compared.event.seconds)}, {compared.state.value}"
-    if compared.is_predicted:
-        line += f", predicted {show_s(compared.predicted_s)} within {show_s(compared.half_width_s)}"
-    if math.isfinite(compared.sent_fraction):
-        line += f"; bytes {format_fraction(compared.sent_fraction)} of planned"
-    print_lines([line])
-    before = twin.steps[-2:-1]
-    was_alarm = any(step.is_alarm for step in before)
-    if compared.is_alarm != was_alarm:
-        print_lines([f"alarm: {alarm_rule(twin)}" if compared.is_alarm else "the alarm has ended"])
-    known = {link.port for step in before for link in step.links}
-    print_lines(f"alarm: {link_evidence(twin.fabric, link)}" for link in compared.links if link.port not in known)
-
-
-def _as_json(twin: "StepTwin", trained: "TestbedTraining") -> dict[str, Any]:
+def _values(twin: "StepTwin", trained: "TestbedTraining", rows: list[dict[str, Any]]) -> dict[str, Any]:
     from fabrictune.validate.twin_findings import alarm_rule
 
     calibration = twin.calibration
@@ -94,26 +93,13 @@ def _as_json(twin: "StepTwin", trained: "TestbedTraining") -> dict[str, Any]:
         "network_s": twin.network_s(trained.plan),
         "calibration": None if calibration is None else vars(calibration),
         "alarm_rule": alarm_rule(twin),
-        "steps": [_step_json(compared, twin.fabric) for compared in twin.steps],
-        "links": _rows(trained, twin.fabric),
+        "steps": [_step_values(compared, twin.fabric) for compared in twin.steps if twin.fabric],
+        "links": rows,
     }
 
 
-def _step_json(compared: "ComparedStep", fabric: "Fabric") -> dict[str, Any]:
-    event, plan = compared.event, compared.event.plan
-    links = []
-    if plan is not None:
-        planned_P = plan.wire_bytes_P
-        links = [
-            {
-                "link": fabric.link_label(port),
-                "sent_bytes": round(float(event.use.sent_bytes_P[port])),
-                "planned_bytes": round(float(planned_P[port])),
-                "busy_s": float(event.use.busy_s_P[port]),
-            }
-            for port in range(fabric.num_ports)
-            if planned_P[port] > LEAST_SHARE * planned_P.max()
-        ]
+def _step_values(compared: "ComparedStep", fabric: "Fabric") -> dict[str, Any]:
+    event = compared.event
     return {
         "step": event.step,
         "seconds": event.seconds,
@@ -122,9 +108,25 @@ def _step_json(compared: "ComparedStep", fabric: "Fabric") -> dict[str, Any]:
         "half_width_s": compared.half_width_s if compared.is_predicted else None,
         "is_alarm": compared.is_alarm,
         "waited_s": event.waited_s,
-        "links": links,
+        "links": _link_values(event, fabric),
         "busy_links": [fabric.link_label(link.port) for link in compared.links],
     }
+
+
+def _link_values(event: "StepEvent", fabric: "Fabric") -> list[dict[str, Any]]:
+    if event.plan is None or event.use is None:
+        return []
+    planned_P = event.plan.wire_bytes_P
+    return [
+        {
+            "link": fabric.link_label(port),
+            "sent_bytes": round(float(event.use.sent_bytes_P[port])),
+            "planned_bytes": round(float(planned_P[port])),
+            "busy_s": float(event.use.busy_s_P[port]),
+        }
+        for port in range(fabric.num_ports)
+        if planned_P[port] > LEAST_SHARE * planned_P.max()
+    ]
 
 
 def _rows(trained: "TestbedTraining", fabric: "Fabric") -> list[dict[str, Any]]:
@@ -144,6 +146,7 @@ def _print(trained: "TestbedTraining", rows: list[dict[str, Any]]) -> None:
     from statistics import median
 
     from fabrictune.foundation.units import format_bytes
+    from fabrictune.validate.twin_record import NOTE
 
     cells = [
         (
@@ -155,9 +158,4 @@ def _print(trained: "TestbedTraining", rows: list[dict[str, Any]]) -> None:
         for row in rows
     ]
     print_table(("link", "sent", "planned", "difference"), cells)
-    print_lines(
-        [
-            f"median step {median(trained.step_s):.3f} s",
-            "note: connections made and closed, retransmissions and gloo's own headers are not planned",
-        ]
-    )
+    print_lines([f"median step {median(trained.step_s):.3f} s", f"note: {NOTE}"])
