@@ -1,6 +1,6 @@
 """Axes: from quantities to positions on paper, with round ticks in one unit that suits them all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -15,7 +15,7 @@ from fabrictune.foundation.units import (
     format_rate,
 )
 from fabrictune.reports import svg
-from fabrictune.reports.charts import Scale
+from fabrictune.reports.charts import Band, Scale
 
 DURATION_LADDER = ("ps", "ns", "us", "ms", "s")
 BYTE_LADDER = ("B", "KB", "MB", "GB", "TB")
@@ -27,6 +27,7 @@ LADDERS = {
 }
 FORMATS: Mapping[str, Callable[[float], str]] = {"ps": format_duration, "bytes": format_bytes, "bps": format_rate}
 CROWD = 1.5  # times the ticks asked for that a logarithmic axis may have
+MIN_BAND = 1.5  # width of a band
 NEAR_END = 0.08  # of a logarithmic axis: no label of its end so near to another
 
 
@@ -139,6 +140,16 @@ def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:
         parts.append(svg.line(x, axis.at(tick), right, axis.at(tick), "grid"))
         parts.append(svg.text(x - 8, axis.at(tick) + 4, axis.label(tick), class_="tick", anchor="end"))
     parts.append(svg.text(x, axis.end - 8, _full_name(axis, name), class_="axis"))
+    return Markup("").join(parts)
+
+
+def draw_bands(bands: Iterable[Band], across: PlotAxis, top: float, foot: float) -> Markup:
+    """Return a band over the height of a plot for each, as far as it is on the axis."""
+    parts = []
+    for band in bands:
+        begin, end = (across.at(min(max(quantity, across.low), across.high)) for quantity in (band.low, band.high))
+        width = max(end - begin, MIN_BAND)
+        parts.append(svg.rectangle(begin, top, width, foot - top, "fault-span", svg.hint(band.hint)))
     return Markup("").join(parts)
 
 

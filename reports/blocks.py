@@ -42,6 +42,7 @@ class Figure:
     drawing: Markup
     caption: str
     table: Table | None = None
+    is_folded: bool = False  # shown on request
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,15 @@ class Scale:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Band:
+    """A stretch of the direction across in which something held."""
+
+    low: float
+    high: float  # infinite where it held to the end
+    hint: str  # what held
+
+
+@dataclass(frozen=True, kw_only=True)
 class LineChart:
     """Curves by their labels on one pair of scales."""
 
@@ -31,6 +40,7 @@ class LineChart:
     up: Scale
     curves: Mapping[str, Points]
     caption: str
+    bands: Sequence[Band] = ()  # beneath the curves
 
 
 @dataclass(frozen=True, kw_only=True)

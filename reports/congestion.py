@@ -32,6 +32,7 @@ from fabrictune.reports.blocks import (
 )
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import line_style
+from fabrictune.reports.fault_spans import bands_of, fault_spans
 from fabrictune.reports.record_view import PORTS, SAMPLES, Run
 
 MAX_INSTANTS = 320
@@ -134,6 +135,7 @@ def draw_timeline(run: Run, timeline: CongestionTimeline, scale: SharedScale) ->
     foot = TOP + HEIGHT + (LANE_HEIGHT if scale.paused_ports else 0)
     parts: list[Markup] = [
         svg.text(0, 14, timeline.label, class_="tier"),
+        axes.draw_bands(bands_of(fault_spans(run)), across, TOP, foot),
         axes.draw_bottom(across, foot, TOP, "time"),
         axes.draw_left(up, LEFT, svg.WIDTH - 8, "queue"),
         _shade(timeline.time_ps_B, timeline.deepest_bytes_B, across, up, "shade"),

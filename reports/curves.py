@@ -35,7 +35,7 @@ def draw_curves(chart: LineChart) -> Markup:
     """Return the drawing of a line chart, with a key of its curves; beyond NUM_STYLES they are counted."""
     chart = with_room(chart)
     across, up, drawn_axes = plot_axes(chart.across, chart.up)
-    parts: list[Markup] = [drawn_axes]
+    parts: list[Markup] = [axes.draw_bands(chart.bands, across, TOP, TOP + HEIGHT), drawn_axes]
     curves = list(chart.curves.items())[:NUM_STYLES]
     places = list(_key_places([label for label, _ in curves]))
     for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):

@@ -16,7 +16,9 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.reports import svg
 from fabrictune.reports.aggregation import Folded, fold
 from fabrictune.reports.blocks import Figure, Section, percent, plural
+from fabrictune.reports.fault_spans import draw_cross
 from fabrictune.reports.link_load import LinkLoad, carried_load, distinct_loads, offered_load
+from fabrictune.reports.link_map import draw_link_map
 from fabrictune.reports.load_scale import OVERLOADED, legend, step_of
 from fabrictune.reports.record_view import Run
 from fabrictune.topology.fabric import NO_GROUP
@@ -56,17 +58,26 @@ class DrawingLayout:
 
 
 def fabric_section(runs: Sequence[Run]) -> Section | None:
-    """Return one drawing for each run that has a fabric and loads, or None."""
+    """Return one drawing for each run that has a fabric and loads, or None.
+
+    A fabric too large for its links to be drawn has a map of its links, and the drawing of bundles on request.
+    """
     loads = distinct_loads([load for run in runs if (load := offered_load(run) or carried_load(run)) is not None])
     if not loads:
         return None
-    lead = "Link colour: load of the busier direction. Hover over a loaded link for its name and load."
-    return Section(anchor="fabric", title="Fabric", lead=lead, blocks=tuple(draw_fabric(load) for load in loads))
+    blocks: list[Figure] = []
+    for load in loads:
+        folded = fold(load.fabric)
+        if folded.folded_by:
+            blocks.append(draw_link_map(load))
+        blocks.append(draw_fabric(load, folded))
+    lead = "Link colour: load of the busier direction, on a map of each direction. A cross marks a link with a fault."
+    return Section(anchor="fabric", title="Fabric", lead=lead, blocks=tuple(blocks))
 
 
-def draw_fabric(load: LinkLoad) -> Figure:
-    """Return the drawing of one run's fabric."""
-    plan = lay_out_drawing(fold(load.fabric))
+def draw_fabric(load: LinkLoad, folded: Folded) -> Figure:
+    """Return the drawing of one run's fabric, folded where links are drawn as bundles."""
+    plan = lay_out_drawing(folded)
     caption = _caption(load, plan.folded)
     drawing = svg.figure(
         plan.height,
@@ -74,11 +85,12 @@ def draw_fabric(load: LinkLoad) -> Figure:
         svg.text(0, 14, load.label, class_="tier"),
         legend(max(LEFT, 24 + LABEL_CHARACTER_WIDTH * len(load.label)), 14, load.measure),
         *_draw_bundles(plan, load),
+        *_draw_faults(plan, load),
         *_draw_boxes(plan),
         *_name_tiers(plan, load),
         *_name_sets(plan),
     )
-    return Figure(drawing=drawing, caption=caption)
+    return Figure(drawing=drawing, caption=caption, is_folded=bool(folded.folded_by))
 
 
 def lay_out_drawing(folded: Folded) -> DrawingLayout:
@@ -118,12 +130,27 @@ def _draw_bundles(plan: DrawingLayout, load: LinkLoad) -> list[Markup]:
             continue
         step, kind = step_U[bundle], "edge" if folded.is_edge_U[bundle] else "link"
         hint = f"{name_U[bundle]} {percent(load_U2[bundle, 0])}, back {percent(load_U2[bundle, 1])}"
-        hints = [svg.hint(hint)] if step else []
+        hints = [svg.hint(hint)] if step or not folded.folded_by else []
         foot = BOX_HEIGHT if y_B[high] < y_B[low] else 0.0
         lines.append(
             svg.line(x_U2[bundle, 0], y_B[low], x_U2[bundle, 1], y_B[high] + foot, f"{kind} line-{step}", *hints)
         )
     return lines
+
+
+def _draw_faults(plan: DrawingLayout, load: LinkLoad) -> list[Markup]:
+    """Return a cross on each line of a link that had a fault."""
+    folded, y_B = plan.folded, plan.y_B
+    offset_U, marks = _parallel_offsets(folded), {}
+    for port, fault in load.fault_of_port.items():
+        bundle = int(folded.bundle_P[port])
+        low, high = folded.ends_U2[bundle].tolist()
+        if low != high:
+            x = plan.centre_B[[low, high]] + offset_U[bundle] * plan.width_B[[low, high]]
+            marks[bundle] = draw_cross(
+                float(x.mean()), float(y_B[[low, high]].mean() + BOX_HEIGHT / 2), 5.0, fault.hint
+            )
+    return list(marks.values())
 
 
 def _bundle_names(folded: Folded, load: LinkLoad) -> list[str]:
@@ -196,7 +223,7 @@ def _caption(load: LinkLoad, folded: Folded) -> str:
     if not len(ranked):
         return f"{load.label}: no traffic on any link."
     busiest = int(ranked[0])
-    overloaded = int((step_of(load.load_P) == OVERLOADED).sum())
+    overloaded = int((step_of(load.load_P) >= OVERLOADED).sum())
     caption = f"{load.label}: busiest link {load.fabric.link_label(busiest)} at {percent(load.load_P[busiest])}"
     caption += f" {load.measure}; {plural(overloaded, 'oversubscribed link direction')}." if overloaded else "."
     if folded.folded_by:

@@ -103,6 +103,18 @@ class FabricView:
         first_C[self.port_nic_P[ports]] = ports
         return first_C
 
+    @cached_property
+    def port_number(self) -> dict[str, int]:
+        """Number of each port by its label, `node:port`."""
+        return {self._port_label(port): port for port in range(self.num_ports)}
+
+    def ports_of_node(self, name: str) -> tuple[int, ...]:
+        """Return the ports of the node of a name, none where there is no such node."""
+        if name not in self.node_name_N:
+            return ()
+        ports: list[int] = np.flatnonzero(self.port_node_P == self.node_name_N.index(name)).tolist()
+        return tuple(ports)
+
     def link_label(self, port: int) -> str:
         """Return `node:port → node:port` in the port's direction."""
         return f"{self._port_label(port)} → {self._port_label(int(self.port_peer_P[port]))}"

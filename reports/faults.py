@@ -6,7 +6,10 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_rate
-from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, missing, number, words
+from fabrictune.reports.charts import LineChart, Scale
+from fabrictune.reports.curves import draw_curves
+from fabrictune.reports.fault_spans import bands_of, fault_spans
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
@@ -20,22 +23,41 @@ FAULTS = select(
     "goodput_after_bps",
 )
 DROPS = select("drops", "port", "cause", "packets")
+GOODPUT = select("goodput", "begin_ps", "end_ps", "goodput_bps")
 MAX_ROWS = 20
+MAX_STEPS = 400  # of a drawn curve
 
 
 def faults_section(runs: Sequence[Run]) -> Section | None:
     """Return the faults of each run and the packets they cost, or None."""
-    blocks = [
-        table
-        for run in runs
-        if (faults := run.rows(FAULTS)) is not None
-        for table in (_faults(run.label, faults), _drops(run))
-        if table is not None
-    ]
+    blocks: list[Figure | Table] = []
+    for run in runs:
+        if (faults := run.rows(FAULTS)) is not None:
+            if (goodput := run.rows(GOODPUT)) is not None:
+                chart = goodput_chart(run, goodput)
+                blocks.append(Figure(drawing=draw_curves(chart), caption=chart.caption))
+            blocks += [table for table in (_faults(run.label, faults), _drops(run)) if table is not None]
     if not blocks:
         return None
     lead = "Effects that outlast a fault come from timeouts, longer paths and slow congestion-control recovery."
     return Section(anchor="faults", title="Faults", lead=lead, blocks=tuple(blocks))
+
+
+def goodput_chart(run: Run, goodput: Columns) -> LineChart:
+    """Return the goodput of all queue pairs over time, its mean between faults' begins and ends."""
+    begins, ends, rates = (goodput[name][:MAX_STEPS].tolist() for name in GOODPUT.columns)
+    corners = [
+        corner for row in zip(begins, ends, rates, strict=True) for corner in ((row[0], row[2]), (row[1], row[2]))
+    ]
+    rest = len(goodput["begin_ps"]) - len(begins)
+    later = f" The first {len(begins):,} spans; {rest:,} more in table “goodput”." if rest else ""
+    return LineChart(
+        across=Scale(name="time", low=0, high=float(ends[-1]), unit="ps"),
+        up=Scale(name="goodput", low=0, high=1.05 * max(*rates, 1), unit="bps"),
+        curves={"goodput of all queue pairs": corners},
+        caption=f"{run.label}: goodput, the mean between faults' begins and ends. Shaded: faults.{later}",
+        bands=bands_of(fault_spans(run)),
+    )
 
 
 def _faults(label: str, faults: Columns) -> Table:

@@ -8,6 +8,7 @@ Shapes: P ports.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.units import PS_PER_S
 from fabrictune.reports.blocks import listed
 from fabrictune.reports.fabric_view import FabricView
+from fabrictune.reports.fault_spans import FaultSpan, fault_spans
 from fabrictune.reports.record_view import LOADS, PORTS, Run
 
 LoadMeasure = Literal["offered load", "utilisation"]
@@ -29,6 +31,17 @@ class LinkLoad:
     fabric: FabricView
     measure: LoadMeasure
     load_P: FloatArray
+    faults: tuple[FaultSpan, ...] = ()  # of the run
+
+    @cached_property
+    def fault_of_port(self) -> dict[int, FaultSpan]:
+        """The last fault at each port that had any, at both ends of a link."""
+        return {
+            end: fault
+            for fault in self.faults
+            for port in fault.ports
+            for end in (port, int(self.fabric.port_peer_P[port]))
+        }
 
     def busiest_ports(self) -> IntArray:
         """Return the ports that carry anything, busiest first; of equals those between switches, where ECMP chose."""
@@ -44,7 +57,7 @@ def offered_load(run: Run) -> LinkLoad | None:
     if run.fabric is None or loads is None:
         return None
     load_P = loads["demand_bps"] / run.fabric.port_rate_bps_P
-    return LinkLoad(label=run.label, fabric=run.fabric, measure="offered load", load_P=load_P)
+    return LinkLoad(label=run.label, fabric=run.fabric, measure="offered load", load_P=load_P, faults=fault_spans(run))
 
 
 def distinct_loads(loads: Sequence[LinkLoad]) -> list[LinkLoad]:
@@ -52,7 +65,7 @@ def distinct_loads(loads: Sequence[LinkLoad]) -> list[LinkLoad]:
     alike: dict[tuple[object, ...], list[LinkLoad]] = {}
     for load in loads:
         names = load.fabric.node_name_N, load.fabric.port_name_P, load.fabric.port_node_P.tobytes()
-        alike.setdefault((load.measure, load.load_P.tobytes(), *names), []).append(load)
+        alike.setdefault((load.measure, load.load_P.tobytes(), load.faults, *names), []).append(load)
     return [replace(group[0], label=listed([load.label for load in group])) for group in alike.values()]
 
 
@@ -63,4 +76,4 @@ def carried_load(run: Run) -> LinkLoad | None:
         return None
     capacity_bits_P = run.fabric.port_rate_bps_P * (run.span_ps / PS_PER_S)
     load_P = 8 * ports["tx_bytes"] / capacity_bits_P
-    return LinkLoad(label=run.label, fabric=run.fabric, measure="utilisation", load_P=load_P)
+    return LinkLoad(label=run.label, fabric=run.fabric, measure="utilisation", load_P=load_P, faults=fault_spans(run))

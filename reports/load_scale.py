@@ -1,7 +1,8 @@
-"""The colour scale of link loads, the same on every figure: one hue from pale to deep, another beyond the link's rate.
+"""The colour scale of link loads, the same on every figure: one hue up to the link's rate, another beyond it.
 
-The steps are style classes `load-0` to `load-6`; their colours, which differ between light, dark and print, are in
-`templates/page.css`. The hue changes only where it matters, so the scale survives colour blindness and grey paper.
+The steps are style classes `load-0` to `load-9`; their colours, which differ between light, dark and print, are in
+`templates/page.css`. The hue changes only where it matters, and lightness goes one way through all steps, so the scale
+survives colour blindness and grey paper.
 """
 
 from collections.abc import Sequence
@@ -13,21 +14,21 @@ from numpy.typing import ArrayLike
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.reports import svg
 
-UPPER_ENDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of steps 0 to 5; step 6 is above them all
-STEP_NAMES = ("idle", "to 20 %", "to 40 %", "to 60 %", "to 80 %", "to 100 %", "over 100 %")
-OVERLOADED = len(UPPER_ENDS)
+UPPER_ENDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0)  # of steps 0 to 8; step 9 is above them all
+STEP_NAMES = ("idle", "20 %", "40 %", "60 %", "80 %", "100 %", "150 %", "200 %", "300 %", "over 300 %")
+OVERLOADED = UPPER_ENDS.index(1.0) + 1  # the first step above a link's rate
 
 ROUNDING = 1e-9  # a link filled exactly to its rate is not overloaded
 
 
 def step_of(load: ArrayLike) -> IntArray:
-    """Return the step of each load, 0 to 6."""
+    """Return the step of each load, 0 to 9."""
     return np.searchsorted(np.asarray(UPPER_ENDS) + ROUNDING, np.asarray(load, np.float64), side="left")
 
 
 def legend(x: float, y: float, measure: str) -> Markup:
     """Return the key to the colours of loads, its baseline at y."""
-    return key(x, y, measure, STEP_NAMES)
+    return key(x, y, f"{measure}, up to", STEP_NAMES)
 
 
 def key(x: float, y: float, title: str, names: Sequence[str]) -> Markup:

@@ -170,6 +170,16 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="goodput",
+        row="a span between instants at which a fault begins or ends, from the run's begin to its end",
+        kinds=SIMULATED,
+        columns=(
+            integer_column("begin_ps", "its begin"),
+            integer_column("end_ps", "its end"),
+            integer_column("goodput_bps", "goodput of all queue pairs together in it"),
+        ),
+    ),
+    TableSchema(
         name="alone",
         row="a part of a mixture, beside the others and without them",
         kinds=SIMULATED,

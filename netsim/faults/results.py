@@ -1,4 +1,4 @@
-"""Results of faults: their table, dropped packets, aborted queue pairs, and findings about these."""
+"""Results of faults: their tables, dropped packets, aborted queue pairs, and findings about these."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,10 +31,15 @@ _KINDS: Mapping[type, str] = {spec: name for name, spec in FAULTS.items()}
 def fault_tables(
     fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], simulation: _engine.Simulation
 ) -> dict[str, Columns]:
-    """Return the tables `faults` and `drops`, none in a run without faults."""
+    """Return the tables `faults`, `goodput` and `drops`, none in a run without faults."""
     if not faults:
         return {}
-    return {"faults": _fault_table(fabric, faults, intervals, simulation), "drops": _drop_table(simulation)}
+    goodput = _Goodput(simulation)
+    return {
+        "faults": _fault_table(fabric, faults, intervals, goodput),
+        "goodput": goodput.spans(),
+        "drops": _drop_table(simulation),
+    }
 
 
 def check_faults(outcome: Outcome, faults: Sequence[Fault], intervals: Sequence[FaultInterval]) -> CheckReport:
@@ -78,12 +83,11 @@ def describe_fault(fabric: Fabric, fault: Fault) -> str:
 
 
 def _fault_table(
-    fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], simulation: _engine.Simulation
+    fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], goodput: "_Goodput"
 ) -> Columns:
     of_fault = [[interval for interval in intervals if interval.fault == row] for row in range(len(faults))]
     begin_ps = np.array([own[0].begin_ps for own in of_fault], np.int64)
     end_ps = np.array([own[-1].end_ps for own in of_fault], np.int64)
-    goodput = _Goodput(simulation)
     return {
         "fault": np.arange(len(faults)),
         "description": np.array([describe_fault(fabric, fault) for fault in faults], object),
@@ -104,6 +108,12 @@ class _Goodput:
         self.end_ps = simulation.now_ps
         self.time_ps = np.array([0, *milestones["time_ps"], self.end_ps], np.float64)
         self.bytes = np.array([0, *milestones["acknowledged_bytes"], simulation.acknowledged_bytes], np.float64)
+
+    def spans(self) -> Columns:
+        """Return the table `goodput`."""
+        time_ps = np.unique(np.minimum(self.time_ps, self.end_ps)).astype(np.int64)
+        begin_ps, end_ps = time_ps[:-1], time_ps[1:]
+        return {"begin_ps": begin_ps, "end_ps": end_ps, "goodput_bps": self.between(begin_ps, end_ps)}
 
     def between(self, begin_ps: IntArray, end_ps: IntArray) -> IntArray:
         """Return the goodput of all queue pairs in bits a second; -1 where the interval lies outside the run."""

@@ -24,7 +24,7 @@ def load_of(record: RunRecord) -> LinkLoad:
 
 
 def lines_of(load: LinkLoad) -> list[Any]:
-    root = ElementTree.fromstring(draw_fabric(load).drawing)
+    root = ElementTree.fromstring(draw_fabric(load, fold(load.fabric)).drawing)
     return [element for element in root if element.tag == "line" and element.get("class") != "bracket"]
 
 
@@ -64,7 +64,7 @@ def test_a_small_fabric_is_drawn_link_by_link(record: RunRecord) -> None:
 def test_the_overloaded_link_is_drawn_last_and_says_so(record: RunRecord) -> None:
     """Port 8 carries 200 % forth and nothing back."""
     last = lines_of(load_of(record))[-1]
-    assert last.get("class") == f"link line-{OVERLOADED}"
+    assert last.get("class") == f"link line-{OVERLOADED + 1}", "over 150 %"
     assert last.find("title").text == "tor0:swp3 → tor1:swp3 200 %, back 0 %"
 
 
@@ -102,13 +102,14 @@ def test_a_leaf_serves_the_rail_of_its_hosts(record: RunRecord) -> None:
 
 
 def test_a_link_filled_to_its_rate_is_not_overloaded() -> None:
-    """Steps end at 0, 20, 40, 60, 80 and 100 %, ends included, whatever a sum of thirds makes of 100 %."""
+    """Steps end at 0, 20, 40, 60, 80 and 100 %, ends included, whatever a sum of thirds makes; then 150 to 300."""
+    assert step_of([1.5, 1.51, 2.01, 3.0, 3.01]).tolist() == [6, 7, 8, 8, 9]
     assert step_of([0.0, 0.2, 0.21, 0.5, 0.8, 1 / 3 + 1 / 3 + 1 / 3 + 1e-12, 1.01]).tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_the_caption_names_the_busiest_link_between_switches(make_record: Callable[..., RunRecord]) -> None:
     """Host links are full by design; the link worth naming is the one ECMP chose badly."""
-    figure = draw_fabric(load_of(make_record()))
+    figure = draw_fabric((load := load_of(make_record())), fold(load.fabric))
     assert figure.caption == (
         "run: busiest link tor0:swp3 → tor1:swp3 at 200 % offered load; 1 oversubscribed link direction."
     )
