@@ -57,6 +57,7 @@ ANSWERS: Mapping[str, Answering] = {
     "validate fit": calibration.fit_answer,
     "validate local": simulation.comparison_answer,
     "validate predict": networks.prediction_answer,
+    "validate testbed train": training.twin_answer,
     "validate whatif": networks.network_answer,
 }
 

@@ -17,6 +17,7 @@ DECAY = select("decay_parts", "part", "first_ns", "growth_ns")
 EFFECTIVE = select("effective_parts", "part", "duration_ns", "share_fraction")
 SURVIVAL = select("survival_parts", "part", *(f"share_fraction{end}" for end in ENDS))
 KNOBS = select("survival_knobs", "knob", "now", "then", *(f"gain_fraction{end}" for end in ENDS))
+TWIN = select("twin_steps", "step", "measured_ns", "predicted_ns", "half_width_ns", "is_alarm")
 KEPT = "effective"
 
 
@@ -102,6 +103,25 @@ def decay_answer(run: Run) -> Answer | None:
     return Answer(
         sentence=f"{trend}{parts['part'][most]} grows most, by {nanoseconds(growth)} from "
         f"{nanoseconds(int(parts['first_ns'][most]))}."
+    )
+
+
+def twin_answer(run: Run) -> Answer | None:
+    """Return how many steps took what was predicted, and from when on they did not."""
+    steps = run.rows(TWIN)
+    if steps is None:
+        return None
+    predicted = steps["predicted_ns"] >= 0
+    off_ns = np.abs(steps["measured_ns"] - steps["predicted_ns"])
+    within, count = int((predicted & (off_ns <= steps["half_width_ns"])).sum()), int(predicted.sum())
+    alarms = steps["step"][steps["is_alarm"] == 1]
+    alarm = f"alarm from step {alarms[0]:,} on" if len(alarms) else "no alarm"
+    if not count:
+        return Answer(sentence=f"None of {plural(len(predicted), 'step')} was predicted: the calibration did not end.")
+    ratio = float(np.median(steps["measured_ns"][predicted] / np.maximum(steps["predicted_ns"][predicted], 1)))
+    return Answer(
+        sentence=f"{within:,} of {plural(count, 'predicted step')} are within the predicted interval, {alarm}; the median "
+        f"step took {ratio:.2f} times its prediction."
     )
 
 
