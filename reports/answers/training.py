@@ -120,8 +120,8 @@ def twin_answer(run: Run) -> Answer | None:
         return Answer(sentence=f"None of {plural(len(predicted), 'step')} was predicted: the calibration did not end.")
     ratio = float(np.median(steps["measured_ns"][predicted] / np.maximum(steps["predicted_ns"][predicted], 1)))
     return Answer(
-        sentence=f"{within:,} of {plural(count, 'predicted step')} are within the predicted interval, {alarm}; the median "
-        f"step took {ratio:.2f} times its prediction."
+        sentence=f"{within:,} of {plural(count, 'predicted step')} are within their interval, {alarm}; the median step "
+        f"took {ratio:.2f} times its prediction."
     )
 
 
