@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills bigfiles chaos check bench wheel clean
+.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills bigfiles chaos check bench wheel site conformance clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -58,6 +58,13 @@ bench: $(VENV)/installed-for-tests  ## Time the benchmarks into benchmarks/resul
 
 wheel: $(VENV)/installed  ## Build dist/*.whl, which installs without a compiler
 	setup/wheel.sh
+
+site: $(VENV)/installed-for-tests  ## Build the documentation site into build/site; reads without a network
+	$(BIN)/python -m docs.site
+
+conformance: $(VENV)/installed-for-tests  ## Run the published cases into build/conformance.json, which the site shows
+	mkdir -p build
+	$(BIN)/fabrictune conformance --quiet --json >build/conformance.json
 
 reference: $(VENV)/installed  ## Write docs/reference from the schemas in the code
 	$(BIN)/python -m fabrictune.foundation.run_tables.reference_page

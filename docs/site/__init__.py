@@ -1,0 +1,1 @@
+"""The documentation site: the documents as they are, and pages made from the code and from results."""
