@@ -184,8 +184,14 @@ def format_fraction(fraction: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """Return a number without a unit for people, from a thousand on without powers of ten: `"67,780"`, `"0.0012"`."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    """Return a number without a unit for people, without powers of ten: `"67,780"`, `"0.0012"`."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else without_exponent(value, 4)
+
+
+def without_exponent(value: float, num_digits: int) -> str:
+    """Return a number with so many significant digits, never with a power of ten: `"0.0000123"`, `"1,230,000"`."""
+    text = f"{value:.{num_digits}g}"
+    return f"{Decimal(text):,f}" if "e" in text else text
 
 
 def _match(text: str) -> re.Match[str] | None:

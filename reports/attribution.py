@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.run_tables.collectives import ATTRIBUTED
 from fabrictune.foundation.units import format_bytes, format_duration
@@ -67,7 +68,7 @@ def _row(table: Columns, row: int) -> tuple[Cell, ...]:
     return (
         words(_title(table, row)),
         number(measured_ps, format_duration(measured_ps)),
-        number(ratio, f"{ratio:.3g}"),
+        number(ratio, format_metric(ratio, "ratio")),
         *(number(share, percent(share)) for share in shares),
     )
 

@@ -13,6 +13,7 @@ from fabrictune.foundation.units import (
     format_bytes,
     format_duration,
     format_rate,
+    without_exponent,
 )
 from fabrictune.reports import svg
 from fabrictune.reports.charts import Band, Scale
@@ -90,7 +91,7 @@ class PlotAxis:
 
     def label(self, quantity: float) -> str:
         """Return a tick's number, without its unit unless each has its own."""
-        return self.show(quantity) if self.show else f"{quantity / self.per_unit:.6g}"
+        return self.show(quantity) if self.show else without_exponent(quantity / self.per_unit, 6)
 
 
 def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> PlotAxis:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.units import format_bytes
+from fabrictune.foundation.units import format_bytes, format_number
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, missing, number, plural
 from fabrictune.reports.charts import LineChart, Points, Scale
 from fabrictune.reports.curves import draw_curves
@@ -109,4 +109,4 @@ def _bandwidths(busbws: Sequence[float]) -> Cell:
     if not busbws:
         return missing()
     low, high = busbws[0], busbws[-1]
-    return number(high, f"{high:.4g}" if low == high else f"{low:.4g} to {high:.4g}")
+    return number(high, format_number(high) if low == high else f"{format_number(low)} to {format_number(high)}")

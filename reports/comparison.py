@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabrictune.foundation.metrics.formulas import percentiles
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.reports.blocks import Cell, Section, Table, left_out, number, words
@@ -54,5 +55,5 @@ def _row(name: str, size: int, comparison: Columns, is_of_kind_R: np.ndarray) ->
         number(size, format_bytes(size)),
         number(times, f"{times:,}"),
         *(number(value, format_duration(value)) for value in (measured, low, high, simulated)),
-        number(ratio, f"{ratio:.3g}"),
+        number(ratio, format_metric(ratio, "ratio")),
     )

@@ -1,4 +1,4 @@
-"""Curves on one pair of axes, each with its name in a key above them."""
+"""Curves on one pair of axes, each with its name at its end; of many, or of long names, in a key above them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,18 +10,20 @@ from fabrictune.reports.blocks import plural
 from fabrictune.reports.charts import LineChart, Scale, with_room
 
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
+RIGHT = svg.WIDTH - 8
+MAX_ENDS, MAX_END_NAME, END_GAP = 8, 40, 8.0  # curves with their names behind their ends, letters, and space before
 KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0
 NUM_COLOURS, NUM_DASHES = 8, 4
 NUM_STYLES = NUM_COLOURS * NUM_DASHES  # of lines, no two alike
 
 
-def plot_axes(across: Scale, up: Scale) -> tuple[PlotAxis, PlotAxis, Markup]:
+def plot_axes(across: Scale, up: Scale, *, right: float = RIGHT) -> tuple[PlotAxis, PlotAxis, Markup]:
     """Return the axes of a plot of the page's width, `across` and `up`, and their drawing."""
-    bottom = axes.axis_of(across, start=LEFT, end=svg.WIDTH - 8)
+    bottom = axes.axis_of(across, start=LEFT, end=right)
     left = axes.axis_of(up, start=TOP + HEIGHT, end=TOP)
     parts = (
         axes.draw_bottom(bottom, TOP + HEIGHT, TOP, across.name),
-        axes.draw_left(left, LEFT, svg.WIDTH - 8, up.name),
+        axes.draw_left(left, LEFT, right, up.name),
     )
     return bottom, left, Markup("").join(parts)
 
@@ -34,10 +36,14 @@ def line_style(index: int) -> str:
 def draw_curves(chart: LineChart) -> Markup:
     """Return the drawing of a line chart, with a key of its curves; beyond NUM_STYLES they are counted."""
     chart = with_room(chart)
-    across, up, drawn_axes = plot_axes(chart.across, chart.up)
+    right = _right_of_plot(chart)
+    across, up, drawn_axes = plot_axes(chart.across, chart.up, right=right)
     parts: list[Markup] = [axes.draw_bands(chart.bands, across, TOP, TOP + HEIGHT), drawn_axes]
     curves = list(chart.curves.items())[:NUM_STYLES]
-    places = list(_key_places([label for label, _ in curves]))
+    if right < RIGHT:
+        places = _end_places([points[-1][1] if points else chart.up.low for _, points in curves], up, right)
+    else:
+        places = list(_key_places([label for label, _ in curves]))
     for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):
         style = line_style(index)
         parts.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
@@ -47,6 +53,29 @@ def draw_curves(chart: LineChart) -> Markup:
         verb = "is" if left_over == 1 else "are"
         parts.append(svg.text(0, 14, f"{plural(left_over, 'more curve')} {verb} not drawn", class_="tick"))
     return svg.figure(TOP + HEIGHT + 40 + max(0.0, max(y for _, y in places) - TOP - HEIGHT), chart.caption, *parts)
+
+
+def _right_of_plot(chart: LineChart) -> float:
+    """Return where the plot ends, so that the names of its curves have room behind it; RIGHT where they have not."""
+    longest = max(map(len, chart.curves), default=0)
+    if not 1 < len(chart.curves) <= MAX_ENDS or longest > MAX_END_NAME:
+        return RIGHT
+    return svg.WIDTH - END_GAP - KEY_LINE - 6 - svg.LETTER_WIDTH * longest
+
+
+def _end_places(heights: Sequence[float], up: PlotAxis, right: float) -> list[tuple[float, float]]:
+    """Return the position of each curve's name behind its end, apart from one another."""
+    wanted = [up.at(height) + 4 for height in heights]
+    places, free = dict[int, float](), TOP
+    for index in sorted(range(len(wanted)), key=lambda index: wanted[index]):
+        places[index] = max(wanted[index], free)
+        free = places[index] + KEY_HEIGHT
+    beyond = max(0.0, free - KEY_HEIGHT - TOP - HEIGHT)  # the lowest is below the plot: all that touch move up
+    ceiling = TOP + HEIGHT
+    for index in sorted(places, key=lambda index: -places[index]) if beyond else ():
+        places[index] = min(places[index], ceiling)
+        ceiling = places[index] - KEY_HEIGHT
+    return [(right + END_GAP, places[index]) for index in range(len(wanted))]
 
 
 def _key_places(labels: Sequence[str]) -> Iterator[tuple[float, float]]:

@@ -1,6 +1,6 @@
 """Gantt chart of a training's last traced step: each rank's work and the waits between it, by axis."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -41,17 +41,18 @@ def draw_step(label: str, table: Columns) -> Figure:
     present = set(table["axis"].tolist()) - {WORK}
     axes = [*(axis for axis in AXES if axis in present), *sorted(present.difference(AXES))]
     class_of = {WORK: "fill-1", **{axis: f"stack-{place % 6}" for place, axis in enumerate(axes)}}
-    height = TOP + ROW_HEIGHT * len(shown)
+    legend, top = _legend(class_of)
+    height = top + ROW_HEIGHT * len(shown)
     across = duration_axis(0, float(end_ns - begin_ns) * PS_PER_NS, start=LEFT, end=svg.WIDTH - 8)
-    parts = [draw_bottom(across, height, TOP, "time since the first rank began"), *_legend(class_of)]
+    parts = [draw_bottom(across, height, top, "time since the first rank began"), *legend]
     for place, rank in enumerate(shown.tolist()):
-        parts.append(svg.text(0, TOP + ROW_HEIGHT * place + 12, f"rank {rank}", class_="tick"))
+        parts.append(svg.text(0, top + ROW_HEIGHT * place + 12, f"rank {rank}", class_="tick"))
     for row in np.sort(longest).tolist():
         left, right = (
             across.at(float(at_ns - begin_ns) * PS_PER_NS)
             for at_ns in (table["start_ns"][row], table["start_ns"][row] + table["duration_ns"][row])
         )
-        y = TOP + ROW_HEIGHT * int(np.searchsorted(shown, table["rank"][row])) + 1
+        y = top + ROW_HEIGHT * int(np.searchsorted(shown, table["rank"][row])) + 1
         what = f"{table['axis'][row]} {table['tag'][row]}".strip()
         named = svg.hint(f"{what}, {duration(float(table['duration_ns'][row]) * PS_PER_NS)}")
         bar_class = class_of[str(table["axis"][row])]
@@ -64,14 +65,18 @@ def draw_step(label: str, table: Columns) -> Figure:
     )
 
 
-def _legend(class_of: Mapping[str, str]) -> Iterator[Markup]:
-    """Yield a swatch with its name for work and for each axis."""
-    x = LEFT
+def _legend(class_of: Mapping[str, str]) -> tuple[list[Markup], float]:
+    """Return a swatch with its name for work and for each axis, in rows, and where the plot begins below them."""
+    parts: list[Markup] = []
+    x, y = LEFT, 4.0
     for name, class_ in class_of.items():
         shown = name if name == WORK else f"waits for {name}"
-        yield svg.rectangle(x, 4, 12, 12, class_)
-        yield svg.text(x + 17, 14, shown, class_="tick")
-        x += 40 + svg.LETTER_WIDTH * len(shown)
+        width = 40 + svg.LETTER_WIDTH * len(shown)
+        if x > LEFT and x + width > svg.WIDTH:
+            x, y = LEFT, y + ROW_HEIGHT
+        parts += [svg.rectangle(x, y, 12, 12, class_), svg.text(x + 17, y + 10, shown, class_="tick")]
+        x += width
+    return parts, TOP + y - 4
 
 
 def _numbers(table: Columns, ranks: Sequence[int], axes: Sequence[str]) -> Table:

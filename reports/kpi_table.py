@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from fabrictune.foundation.metrics.units import format_metric
+from fabrictune.foundation.units import without_exponent
 from fabrictune.reports.blocks import TIMES, Cell, Section, Table, missing, number, words
 from fabrictune.reports.kpis import Kpi, run_kpis
 from fabrictune.reports.record_view import Run
@@ -58,7 +59,7 @@ def _ratio(ratio: float) -> str:
     """Return a ratio with two decimals, a small one with two digits: "1.25", "0.003"."""
     if not ratio:
         return "0"
-    return f"{ratio:,.2f}" if abs(ratio) >= 0.095 else f"{ratio:.2g}"
+    return f"{ratio:,.2f}" if abs(ratio) >= 0.095 else without_exponent(ratio, 2)
 
 
 def _value_cell(kpi: Kpi | None) -> Cell:

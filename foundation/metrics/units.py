@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Literal
 
 from fabrictune.foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
-from fabrictune.foundation.units import format_fraction, format_number, parse_fraction
+from fabrictune.foundation.units import format_fraction, format_number, parse_fraction, without_exponent
 
 Unit = Literal["ps", "bps", "bytes", "packets", "count", "ppm", "fraction", "ratio", "index"]
 
 
 def _show_ratio(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+    return without_exponent(value, 3) if abs(value) < 999.5 else f"{value:,.0f}"
 
 
 QUANTITIES: Mapping[str, Quantity] = {

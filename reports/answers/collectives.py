@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_duration, format_fraction, format_rate
 from fabrictune.reports.answers.answer import Answer, nanoseconds, spread
@@ -83,8 +84,10 @@ def storm_answer(run: Run) -> Answer | None:
     sentence = f"Fastest at {ranks:,} ranks: {pattern}, {nanoseconds(int(storms['wall_ns'][best]))}"
     is_own = (gains["pattern"] == pattern) & (gains["ranks"] == ranks) if gains is not None else np.zeros(0, bool)
     if gains is not None and is_own.any():
-        wall, requests = (float(gains[f"{cost}_times"][is_own][0]) for cost in ("wall_ns", "requests"))
-        sentence += f"; pattern legacy takes {wall:.3g} times as long, with {requests:.3g} times the requests"
+        wall, requests = (
+            format_metric(float(gains[f"{cost}_times"][is_own][0]), "ratio") for cost in ("wall_ns", "requests")
+        )
+        sentence += f"; pattern legacy takes {wall} times as long, with {requests} times the requests"
     return Answer(sentence=f"{sentence}.")
 
 

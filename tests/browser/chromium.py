@@ -193,8 +193,9 @@ class Tab:
 
     def press(self, key: str, code: int = 0) -> None:
         """Press and release a key on what has the focus."""
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+        typed = {"text": "\r"} if key == "Enter" else {}  # what a button waits for
+        for kind in ("keyDown" if typed else "rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
 
     def screenshot(self, path: Path) -> None:
         """Write a picture of the window into a PNG file."""

@@ -28,6 +28,11 @@ CONTRAST = """(() => {
   const ratio = (ink) => (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
   return {ground, lowest: Math.min(...inks.map(ratio))};
 })()"""
+# Texts of drawings that reach over the edge of theirs.
+CUT_OFF = """[...document.querySelectorAll("svg.figure text")].filter((text) => {
+  const [box, view] = [text.getBBox(), text.ownerSVGElement.viewBox.baseVal];
+  return box.x < -0.5 || box.y < -0.5 || box.x + box.width > view.width + 0.5 || box.y + box.height > view.height + 0.5;
+}).map((text) => text.textContent)"""
 # What reaches over the right edge of the window, and does not scroll in a frame of its own.
 TOO_WIDE = """[...document.querySelectorAll("body *")]
   .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".scroll, figure"))
@@ -72,6 +77,14 @@ def test_a_page_opens_in_silence_and_fits_every_window(tab: Tab, pages: Pages, k
     assert (light["ground"] > 0.9, dark["ground"] < 0.1) == (True, True)
     assert min(light["lowest"], dark["lowest"]) >= 4.5, "WCAG 2.1, level AA"
     expect_silence(tab, pages[kind])
+
+
+def test_no_label_of_a_drawing_is_cut_off(tab: Tab, pages: Pages) -> None:
+    """A tick at the edge lost its last digit, "120" was "12("; every text of every drawing lies within it."""
+    for kind in KINDS:
+        open_page(tab, pages[kind])
+        tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert tab.evaluate(CUT_OFF) == [], kind
 
 
 def test_names_run_nothing(tab: Tab, hostile_pages: Pages) -> None:
@@ -121,7 +134,7 @@ def test_a_heading_sorts_its_table(tab: Tab, pages: Pages) -> None:
     tab.click(heading)
     assert tab.evaluate(column) == sorted(rows, reverse=True)
     assert tab.evaluate(f"document.querySelector('{heading}').getAttribute('aria-sort')") == "descending"
-    tab.evaluate(f"document.querySelector('{heading}').focus()")
+    tab.evaluate(f"document.querySelector('{heading} button').focus()")
     tab.press("Enter", 13)
     assert tab.evaluate(column) == sorted(rows)
 

@@ -53,8 +53,8 @@ def anchors(html: str) -> list[str]:
 
 def cells_of(html: str) -> list[list[str]]:
     """Return the text of the cells of every row of the section."""
-    rows = re.findall(r"<tr>(<td.*?)</tr>", section_of(html))
-    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+    rows = re.findall(r"<tr>(<th scope=.row.*?)</tr>", section_of(html))
+    return [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
 
 
 def other_page(kind: str = "sim run", **tables: Any) -> str:
@@ -107,7 +107,7 @@ def test_a_long_table_is_folded_with_its_true_count() -> None:
     samples = {name: np.arange(5000) for name in ("time_ps", "qp", "rate_bps")}
     html = section_of(other_page(flow_samples=samples))
     assert "<details><summary>run: flow_samples, 5,000 rows; a row is a sampled queue pair at one instant" in html
-    assert html.count("<tr><td") == MAX_ROWS == 12
+    assert html.count('<tr><th scope="row"') == MAX_ROWS == 12
     assert "4,988 rows more in table “flow_samples” of the record." in html
 
 
@@ -167,7 +167,7 @@ def test_many_columns_are_cut_with_their_count() -> None:
     named["num_seeds"] = np.ones(1, int)
     points = named | {f"vary.key{index}": np.array(["1"]) for index in range(30)}
     html = section_of(other_page("sim sweep", points=points))
-    assert html.count("<th ") == MAX_COLUMNS == 24
+    assert html.count('<th scope="col"') == MAX_COLUMNS == 24
     assert "10 columns more." in html
 
 

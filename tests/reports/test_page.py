@@ -225,7 +225,7 @@ def test_several_runs_stand_side_by_side_with_their_ratio(make_record: MakeRecor
         [make_record(), make_record(tables={"transfers": transfers})], title="two", labels=["bad", "good"]
     )
     assert "bad takes 2.00 times as long as good." in html
-    assert re.search(r"<td>JCT</td><td[^>]*>200 us</td><td[^>]*>100 us</td><td[^>]*>0\.50</td>", html)
+    assert re.search(r"<th scope=.row.>JCT</th><td[^>]*>200 us</td><td[^>]*>100 us</td><td[^>]*>0\.50</td>", html)
 
 
 def test_unfinished_transfers_are_the_first_thing_said(make_record: MakeRecord) -> None:
@@ -269,7 +269,7 @@ def test_measured_stands_beside_simulated() -> None:
     }
     html = build_page([RunRecord(kind="validate local", run={}, tables={"comparison": comparison})], title="one")
     wanted = ("all_reduce", "1 MB", "5", "300 us", "200 us", "400 us", "150 us", "0.5")
-    assert re.search("".join(rf"<td[^>]*>{re.escape(cell)}</td>" for cell in wanted), html)
+    assert re.search("".join(rf"<t[dh][^>]*>{re.escape(cell)}</t[dh]>" for cell in wanted), html)
 
 
 def test_write_page_puts_the_page_into_the_first_record(whole_record: RunRecord, tmp_path: Path) -> None:
