@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+ANCHOR = re.compile(r'(?<=# )<a id="[\w.-]+"></a>')  # a heading's own: on the site it is the heading without its dots
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 FOLDERS = {"docs/how-to": "how-to/index.md", "docs/decisions": "decisions/README.md", "scenarios": "scenarios.md"}
 
@@ -43,14 +44,14 @@ def linked_files(path: str, text: str) -> set[str]:
 
 
 def on_site(path: str, text: str) -> str:
-    """Return a document's text with its links as the site has them."""
+    """Return a document's text with its links as the site has them; a heading's own anchor becomes the site's."""
     here = PurePosixPath(place_of(path)).parent
 
     def rewrite(link: re.Match[str]) -> str:
         there = place_of(_target(path, link[1]))
-        return f"]({os.path.relpath(there, here)}{link[2] or ''})"
+        return f"]({os.path.relpath(there, here)}{(link[2] or '').replace('.', '')})"
 
-    return LINK.sub(rewrite, text)
+    return ANCHOR.sub("", LINK.sub(rewrite, text))
 
 
 def _target(path: str, link: str) -> str:

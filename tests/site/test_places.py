@@ -30,6 +30,12 @@ def test_links_are_rewritten_from_page_to_page() -> None:
     assert on_site("README.md", "[a](docs/concepts.md) [b](CONTRIBUTING.md)") == "[a](concepts.md) [b](contributing.md)"
 
 
+def test_anchors_are_those_that_the_site_gives_headings() -> None:
+    """A rule's name has dots; the anchor of its heading has none."""
+    assert on_site("docs/a.md", "[a](reference/findings.md#ecmp.link-x)") == "[a](reference/findings.md#ecmplink-x)"
+    assert on_site("docs/reference/findings.md", '### <a id="ecmp.link-x"></a>ecmp.link-x') == "### ecmp.link-x"
+
+
 def test_files_that_are_no_pages_are_copied() -> None:
     """The licence, and a scenario; not a page."""
     text = "[a](LICENSE) [b](docs/concepts.md) [c](scenarios/incast.yaml)"
