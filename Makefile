@@ -17,7 +17,7 @@ INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
-demo: $(VENV)/installed  ## Install, then run the bundled sample job and write its page
+demo: $(VENV)/installed  ## Install, then show the whole suite on a sample, and write its page
 	$(BIN)/fabrictune demo
 
 test: $(VENV)/installed-for-tests  ## Install with everything the tests use, then run them all

@@ -149,7 +149,7 @@ WRITINGS = (
     ),
     Writing(name="validate whatif --plot", words=_with_plot, out="steps.svg"),
     Writing(name="sim sweep --plot", words=_with_figure, out="front.svg"),
-    Writing(name="demo", words=lambda *_: ["--quiet"], last="contiguous"),
+    Writing(name="demo", words=lambda *_: ["--quiet", "--no-training"], last="hpcc"),
     Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
     Writing(name="trace timeline", words=lambda i, v: [str(i.records[v])], out="run.pftrace"),
     Writing(name="trace export", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"]),
