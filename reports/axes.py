@@ -124,14 +124,23 @@ def axis_of(scale: Scale, *, start: float, end: float) -> PlotAxis:
     )
 
 
+def draw_over_time(across: PlotAxis, top: float, foot: float, clock: str, *children: Markup) -> Markup:
+    """Return what is drawn over an axis of time in ps, so that the page's script can show a stretch of it.
+
+    Plots on the same clock show the same stretch.
+    """
+    ends = {"data_low": across.low, "data_high": across.high, "data_left": across.start, "data_right": across.end}
+    return svg.tag("g", *children, class_="plot", data_clock=clock, data_top=top, data_foot=foot, **ends)
+
+
 def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
     """Return ticks, grid lines up to `top` and the axis's name under a plot whose lower edge is `y`."""
     parts = []
     for tick in axis.ticks(8):
         parts.append(svg.line(axis.at(tick), top, axis.at(tick), y, "grid"))
         parts.append(svg.centred_text(axis.at(tick), y + 16, axis.label(tick), "tick"))
-    parts.append(svg.text(axis.end, y + 32, _full_name(axis, name), class_="axis", anchor="end"))
-    return Markup("").join(parts)
+    named = svg.text(axis.end, y + 32, _full_name(axis, name), class_="axis", anchor="end")
+    return svg.tag("g", *parts, class_="across") + named
 
 
 def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:

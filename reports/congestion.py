@@ -31,7 +31,7 @@ from fabrictune.reports.blocks import (
     words,
 )
 from fabrictune.reports.charts import LineChart, Scale
-from fabrictune.reports.curves import line_style
+from fabrictune.reports.curves import TIME, line_style
 from fabrictune.reports.fault_spans import bands_of, fault_spans
 from fabrictune.reports.record_view import PORTS, SAMPLES, Run
 
@@ -135,17 +135,22 @@ def draw_timeline(run: Run, timeline: CongestionTimeline, scale: SharedScale) ->
     foot = TOP + HEIGHT + (LANE_HEIGHT if scale.paused_ports else 0)
     parts: list[Markup] = [
         svg.text(0, 14, timeline.label, class_="tier"),
-        axes.draw_bands(bands_of(fault_spans(run)), across, TOP, foot),
         axes.draw_bottom(across, foot, TOP, "time"),
         axes.draw_left(up, LEFT, svg.WIDTH - 8, "queue"),
+    ]
+    drawn = [
+        axes.draw_bands(bands_of(fault_spans(run)), across, TOP, foot),
         _shade(timeline.time_ps_B, timeline.deepest_bytes_B, across, up, "shade"),
     ]
     for line, queue_B in enumerate(timeline.queue_bytes_KB):
         points = [(across.at(time), up.at(queue)) for time, queue in zip(timeline.time_ps_B, queue_B, strict=True)]
-        parts.append(svg.polyline(points, line_style(line)))
+        drawn.append(svg.polyline(points, line_style(line)))
     parts.append(_key(run, timeline))
     if scale.paused_ports:
-        parts.append(_draw_pauses(timeline, across, scale, foot))
+        lane = axes.PlotAxis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)
+        drawn.append(_shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, "pauses"))
+        parts.append(_name_pauses(lane, scale))
+    parts.append(axes.draw_over_time(across, TOP, foot, TIME, *drawn))
     caption = (
         f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}; shaded, the "
         f"deepest port. {_pause_sentence(run, timeline)}"
@@ -183,16 +188,10 @@ def _drawn_queues(run: Run, timeline: CongestionTimeline) -> Table:
     return Table(headings=("Port", "Peak queue depth", "At", "Median"), rows=tuple(rows))
 
 
-def _draw_pauses(timeline: CongestionTimeline, across: axes.PlotAxis, scale: SharedScale, foot: float) -> Markup:
-    """Return the number of paused ports over time, in a lane of its own under the queues."""
-    lane = axes.PlotAxis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)
-    return Markup("").join(
-        [
-            _shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, "pauses"),
-            svg.line(LEFT, foot, svg.WIDTH - 8, foot, "baseline"),
-            svg.text(LEFT, lane.end - 6, f"sampled ports paused, 0 to {scale.paused_ports:,}", class_="axis"),
-        ]
-    )
+def _name_pauses(lane: axes.PlotAxis, scale: SharedScale) -> Markup:
+    """Return the foot and the name of the lane of paused ports, under the queues."""
+    name = svg.text(LEFT, lane.end - 6, f"sampled ports paused, 0 to {scale.paused_ports:,}", class_="axis")
+    return svg.line(LEFT, lane.start, svg.WIDTH - 8, lane.start, "baseline") + name
 
 
 def _pause_sentence(run: Run, timeline: CongestionTimeline) -> str:

@@ -11,6 +11,7 @@ from fabrictune.reports.charts import LineChart, Scale, with_room
 
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 RIGHT = svg.WIDTH - 8
+TIME = "time"  # name of the scale of plots that share a stretch of time
 MAX_ENDS, MAX_END_NAME, END_GAP = 8, 40, 8.0  # curves with their names behind their ends, letters, and space before
 KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0
 NUM_COLOURS, NUM_DASHES = 8, 4
@@ -38,7 +39,8 @@ def draw_curves(chart: LineChart) -> Markup:
     chart = with_room(chart)
     right = _right_of_plot(chart)
     across, up, drawn_axes = plot_axes(chart.across, chart.up, right=right)
-    parts: list[Markup] = [axes.draw_bands(chart.bands, across, TOP, TOP + HEIGHT), drawn_axes]
+    drawn = [axes.draw_bands(chart.bands, across, TOP, TOP + HEIGHT)]
+    parts: list[Markup] = []
     curves = list(chart.curves.items())[:NUM_STYLES]
     if right < RIGHT:
         places = _end_places([points[-1][1] if points else chart.up.low for _, points in curves], up, right)
@@ -46,13 +48,17 @@ def draw_curves(chart: LineChart) -> Markup:
         places = list(_key_places([label for label, _ in curves]))
     for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):
         style = line_style(index)
-        parts.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
+        drawn.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
         parts.append(svg.line(x, y - 4, x + KEY_LINE, y - 4, style))
         parts.append(svg.text(x + KEY_LINE + 6, y, label, class_="tick"))
     if left_over := len(chart.curves) - len(curves):
         verb = "is" if left_over == 1 else "are"
         parts.append(svg.text(0, 14, f"{plural(left_over, 'more curve')} {verb} not drawn", class_="tick"))
-    return svg.figure(TOP + HEIGHT + 40 + max(0.0, max(y for _, y in places) - TOP - HEIGHT), chart.caption, *parts)
+    plot = Markup("").join(drawn)
+    if (chart.across.name, chart.across.unit) == (TIME, "ps") and not across.is_logarithmic:
+        plot = axes.draw_over_time(across, TOP, TOP + HEIGHT, TIME, plot)
+    below = max(0.0, max(y for _, y in places) - TOP - HEIGHT)
+    return svg.figure(TOP + HEIGHT + 40 + below, chart.caption, drawn_axes, plot, *parts)
 
 
 def _right_of_plot(chart: LineChart) -> float:

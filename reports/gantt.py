@@ -9,7 +9,7 @@ from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.reports import svg
-from fabrictune.reports.axes import draw_bottom, duration_axis
+from fabrictune.reports.axes import draw_bottom, draw_over_time, duration_axis
 from fabrictune.reports.blocks import Figure, Section, Table, duration, number, percent, shown_of
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
@@ -18,6 +18,7 @@ STRETCHES = select("rank_stretches", "step", "rank", "axis", "tag", "start_ns", 
 WORK = "work"
 MAX_RANKS = 32
 MAX_BARS = 6_000
+CLOCK = "time since the first rank began"
 LEFT, TOP, ROW_HEIGHT, BAR_HEIGHT, MIN_WIDTH = 80.0, 30.0, 20.0, 15.0, 0.4
 
 
@@ -44,9 +45,10 @@ def draw_step(label: str, table: Columns) -> Figure:
     legend, top = _legend(class_of)
     height = top + ROW_HEIGHT * len(shown)
     across = duration_axis(0, float(end_ns - begin_ns) * PS_PER_NS, start=LEFT, end=svg.WIDTH - 8)
-    parts = [draw_bottom(across, height, top, "time since the first rank began"), *legend]
+    parts = [draw_bottom(across, height, top, CLOCK), *legend]
     for place, rank in enumerate(shown.tolist()):
         parts.append(svg.text(0, top + ROW_HEIGHT * place + 12, f"rank {rank}", class_="tick"))
+    bars: list[Markup] = []
     for row in np.sort(longest).tolist():
         left, right = (
             across.at(float(at_ns - begin_ns) * PS_PER_NS)
@@ -56,7 +58,8 @@ def draw_step(label: str, table: Columns) -> Figure:
         what = f"{table['axis'][row]} {table['tag'][row]}".strip()
         named = svg.hint(f"{what}, {duration(float(table['duration_ns'][row]) * PS_PER_NS)}")
         bar_class = class_of[str(table["axis"][row])]
-        parts.append(svg.rectangle(left, y, max(right - left, MIN_WIDTH), BAR_HEIGHT, bar_class, named))
+        bars.append(svg.rectangle(left, y, max(right - left, MIN_WIDTH), BAR_HEIGHT, bar_class, named))
+    parts.append(draw_over_time(across, top, height, CLOCK, *bars))
     caption = f"{label}: step {table['step'][0]}, {shown_of(len(shown), len(ranks), 'rank')}."
     if len(longest) < len(rows):
         caption += f" Of {len(rows):,} stretches the {len(longest):,} longest are drawn."

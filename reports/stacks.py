@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from fabrictune.reports import svg
+from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import percent
 from fabrictune.reports.charts import StackChart
 from fabrictune.reports.curves import HEIGHT, LEFT, TOP, line_style, plot_axes
@@ -15,7 +15,7 @@ def draw_stack(chart: StackChart) -> Markup:
     """Return the drawing of stacked bars; each part says its share when the pointer rests on it."""
     assert len(chart.shares) <= NUM_FILLS, "a part without a colour of its own"
     across, up, drawn_axes = plot_axes(chart.across, chart.up)
-    parts: list[Markup] = [drawn_axes]
+    parts: list[Markup] = []
     begin = chart.across.low
     for bar, end in enumerate(chart.ends):
         base = chart.up.low
@@ -29,7 +29,8 @@ def draw_stack(chart: StackChart) -> Markup:
     for index, points in enumerate(chart.lines.values()):
         parts.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], line_style(4 + 4 * index)))
     key, rows = _key(chart)
-    return svg.figure(TOP + HEIGHT + 40 + rows * KEY_HEIGHT, chart.caption, *parts, *key)
+    plot = axes.draw_over_time(across, TOP, TOP + HEIGHT, chart.across.name, *parts)
+    return svg.figure(TOP + HEIGHT + 40 + rows * KEY_HEIGHT, chart.caption, drawn_axes, plot, *key)
 
 
 def _key(chart: StackChart) -> tuple[list[Markup], int]:

@@ -157,7 +157,7 @@ def test_indicators_are_not_sorted_across_units(record: RunRecord) -> None:
     html = build_page([record], title="one")
     (table,) = re.findall(r'<section id="kpis">.*?(<table[^>]*>)', html, flags=re.DOTALL)
     assert table == '<table class="fixed">'
-    assert 'document.querySelectorAll("main table:not(.fixed) thead th")' in html
+    assert 'document.querySelectorAll("main table:not(.fixed)")' in html
 
 
 def test_a_question_that_runs_share_is_asked_once(make_record: MakeRecord) -> None:
