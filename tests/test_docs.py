@@ -60,7 +60,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_what_the_recipes_name_exists() -> None:
-    """Every path of CONTRIBUTING.md that is not one to be written."""
+    """Every path of CONTRIBUTING.md that is not one to be written, as those in `build` are by tests and `make site`."""
     paths = re.findall(r"`((?:\w+/)+[\w.]*)`", (ROOT / "CONTRIBUTING.md").read_text())
     assert len(paths) > 15
-    assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
+    there = [path for path in paths if "NAME" not in path and not path.startswith("build/")]
+    assert [path for path in there if not (ROOT / path).exists()] == []

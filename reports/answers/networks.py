@@ -63,7 +63,7 @@ def _knees(run: Run) -> Iterator[str]:
         if amount == BEYOND:
             yield f"{family}: matters up to {_amount(most, unit)}, the most that was tried."
         else:
-            yield f"{family}: beyond {_amount(amount, unit)} under 1 % is gained."
+            yield f"{family}: from {_amount(amount, unit)} on, more of it gains under 1 %."
 
 
 def _amount(amount: float, unit: str) -> str:
