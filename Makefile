@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills bigfiles chaos check bench wheel site conformance clean
+.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills bigfiles chaos check bench wheel wheels site conformance clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -58,6 +58,9 @@ bench: $(VENV)/installed-for-tests  ## Time the benchmarks into benchmarks/resul
 
 wheel: $(VENV)/installed  ## Build dist/*.whl, which installs without a compiler
 	setup/wheel.sh
+
+wheels: $(VENV)/installed  ## Build what is released into dist/: wheels tried without a compiler, sources, bill of materials
+	setup/wheels.sh
 
 site: $(VENV)/installed-for-tests  ## Build the documentation site into build/site; reads without a network
 	$(BIN)/python -m docs.site
