@@ -7,6 +7,7 @@ from typing import Literal
 from tests.chaos import clock, network, small_disk
 
 NUM_RANKS, NUM_STEPS = 8, 20
+LOADED_STEPS = 4  # that a loader has read and hands out although it is stopped: nobody misses it before
 SAVE_EVERY, MEMORY_EVERY = 4, 2
 NODES = tuple(f"node{number}" for number in range(5))  # two that work, a spare, and who comes for those that are lost
 
@@ -177,7 +178,7 @@ def _draw(
         has_start = BY_NAME[fault].family in ("kill", "stop") and not (early or late)
         moment = "start" if has_start and chance.random() < 0.1 else "step"
     first = NUM_STEPS // 2 + 2 if late else SAVE_EVERY + 1 if BY_NAME[fault].family == "damage" else 1
-    last = NUM_STEPS // 2 if early else NUM_STEPS - 3
+    last = NUM_STEPS // 2 if early else NUM_STEPS - (LOADED_STEPS if BY_NAME[fault].truth == "loader" else 0) - 3
     return Injection(
         fault=fault,
         moment=moment,
