@@ -45,6 +45,7 @@ LAW_SETTINGS = {  # as NVIDIA's firmware has them
     "clamp_target": 0,
 }
 CONFIG = PacketConfig(
+    skip="off",
     wire_overhead_bytes=0,
     ack_bytes=64,
     ecn=EcnConfig(kmin_bytes=100_000, kmax_bytes=400_000, pmax_fraction=0.2),

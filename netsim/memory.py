@@ -6,6 +6,7 @@ Packets dominate. At one instant there are no more than the buffers and wires ho
 import os
 import resource
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,18 @@ def _state_bytes(inputs: EngineInputs) -> int:
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
     """Raise InputError if the run needs more memory than is available."""
     _require(estimated_bytes(inputs, uses_telemetry=uses_telemetry), available_bytes)
+
+
+def fitting(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> EngineInputs:
+    """Return a run that fits in memory, without exact skip where only that is too much; raises InputError otherwise."""
+    if available_bytes is None:
+        available_bytes = least_limit_bytes()
+    is_exact = inputs.settings["skips_repeats"] and not inputs.settings["skips_at_mean_rates"]
+    if is_exact and estimated_bytes(inputs, uses_telemetry=uses_telemetry) > available_bytes:
+        settings = {**inputs.settings, "skips_repeats": False}
+        inputs = replace(inputs, settings=settings, not_searched="memory is too small to look for what repeats")
+    require_memory(inputs, uses_telemetry=uses_telemetry, available_bytes=available_bytes)
+    return inputs
 
 
 def require_fluid_memory(inputs: EngineInputs, available_bytes: int | None = None, *, has_audits: bool = True) -> None:

@@ -31,7 +31,7 @@ from fabrictune.netsim.fluid import audits
 from fabrictune.netsim.fluid.limits import require_shares
 from fabrictune.netsim.fluid.run import run_fluid
 from fabrictune.netsim.laws import describe_law
-from fabrictune.netsim.memory import require_memory
+from fabrictune.netsim.memory import fitting
 from fabrictune.netsim.outcome import Outcome
 from fabrictune.netsim.path_counts import with_path_counts
 from fabrictune.netsim.results import tables
@@ -93,7 +93,7 @@ def run(
             simulate=make_simulation,
             progress=progress,
         )
-    require_memory(inputs, uses_telemetry=law.uses_telemetry)
+    inputs = fitting(inputs, uses_telemetry=law.uses_telemetry)
     warn_of_long_run(inputs)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, network, total_bytes=inputs.totals.num_bytes, progress=progress)
@@ -108,7 +108,7 @@ def run(
         law,
         num_transfers=len(traffic),
         probe=probe,
-        is_searched=inputs.settings["skips_repeats"],
+        not_searched=inputs.not_searched,
     )
     described = _describe(law, config, simulation, outcome=outcome, skip=skip, seed=seed, started=started)
     judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock, rules=rules)

@@ -20,19 +20,19 @@ def describe_skip(
     *,
     num_transfers: int,
     probe: ProbeConfig | None,
-    is_searched: bool,
+    not_searched: str,
 ) -> dict[str, Any]:
     """Return what `run.json` says of skip: the mode, the events skipped and their share, and why there were none.
 
     With bounded skip it also has what was taken at mean rates, how audits went, and the interval of the last finish.
-    `is_searched` is false of a run that is too short for exact skip.
+    `not_searched` says why exact skip looked for nothing, "" where it did.
     """
     num_events, num_skipped = simulation.num_events, simulation.num_skipped_events
     described: dict[str, Any] = {
         "mode": config.skip,
         "events": num_skipped,
         "share": num_skipped / num_events if num_events else 0.0,
-        "reason": None if config.skip == "off" or num_skipped else _reason(simulation.not_skipped, is_searched),
+        "reason": None if config.skip == "off" or num_skipped else not_searched or _reason(simulation.not_skipped),
     }
     if config.skip == "bounded":
         described["bounded"] = _describe_bounded(simulation, law, num_transfers, has_probes=probe is not None)
@@ -63,9 +63,12 @@ def _last_finish(simulation: _engine.Simulation, num_transfers: int) -> dict[str
 
 
 def skip_lines(run: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a terminal for a record's `run`; none where skip is off or the engine has none."""
+    """Return the lines of a terminal for a record's `run`; none where exact skip took nothing, or there was no skip.
+
+    Why it took nothing stands in the record: where nobody asked for it, nobody misses it.
+    """
     skip = run.get("skip", {"mode": "off"})
-    if skip["mode"] == "off":
+    if skip["mode"] == "off" or (skip["mode"] == "exact" and not skip["events"]):
         return []
     if skip["mode"] == "fluid":
         return _fluid_lines(skip["fluid"])
@@ -137,11 +140,9 @@ def _audit_words(bounded: Mapping[str, Any]) -> str:
     return f"{num_inside / num:.1%} of {num:,} audited counts inside their intervals"
 
 
-def _reason(not_skipped: list[str], is_searched: bool = True) -> str:
+def _reason(not_skipped: list[str]) -> str:
     if not_skipped:
         return f"runs with {' and '.join(not_skipped)} are not skipped"
-    if not is_searched:
-        return "too short to look for what repeats"
     return "nothing repeated for long enough"
 
 

@@ -1,6 +1,7 @@
 """Configuration of the fluid engine: the packet engine's, and how much of a run is replayed in packets."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.netsim.config.packet import PacketConfig
@@ -11,6 +12,7 @@ from fabrictune.netsim.config.settings import require, setting
 class FluidConfig(PacketConfig):
     """All settings of a run at max-min shares; those that only packets know have an effect in audits, or none."""
 
+    skip: Literal["exact", "bounded", "fluid", "off"] = setting("off", "this engine has no packets to skip")
     audits_fraction: float = setting(
         0.0, "share of the packets that are replayed one by one under the law, for an interval of every transfer"
     )

@@ -56,7 +56,7 @@ class PacketConfig:
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
 
     skip: Literal["exact", "bounded", "fluid", "off"] = setting(
-        "off",
+        "exact",
         "exact: take what repeats at once, with the same results; bounded: contended traffic too, at its mean rates, "
         "with an interval; fluid: all traffic at max-min fair rates, with an interval from audits packet by packet; "
         "off: take every event",

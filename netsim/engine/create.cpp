@@ -47,7 +47,7 @@ std::vector<std::string> not_visited(const Inputs& inputs) {
 // What keeps a run on one thread, whatever its traffic.
 const char* obstacle_to_parts(const Inputs& inputs, bool skips) {
     const Settings& settings = inputs.settings;
-    if (skips) return "exact skip";
+    if (skips) return "bounded skip";
     if (settings.pause_quanta > 0 && settings.is_pause_refreshed) return "pauses that are refreshed";
     if (settings.acknowledge_after_bytes > 0) return "coalesced acknowledgements";
     if (!inputs.credit_window.empty()) return "receiver credits";

@@ -518,8 +518,9 @@ class Engine final : public Simulation {
     void advance_in_turns(std::uint64_t stop_at);
     void begin_next_turn();
     std::uint64_t search_length() const;
+    bool must_search() const;
     bool is_worth_it(std::uint64_t num_handled) const;
-    void begin_plain_turn(std::uint64_t num_handled);
+    void begin_plain_turn(std::uint64_t turn_length);
     void forget_components();
     void run_plainly(std::uint64_t stop_at);
     void begin_search();

@@ -30,7 +30,7 @@ from fabrictune.netsim.engine_inputs.paths import checked_paths
 from fabrictune.netsim.engine_inputs.ports import port_arrays
 from fabrictune.netsim.engine_inputs.priorities import pause_patience_ps, priorities
 from fabrictune.netsim.engine_inputs.probes import probed_flows, probed_ports
-from fabrictune.netsim.engine_inputs.search import packet_hops, takes_repeats
+from fabrictune.netsim.engine_inputs.search import not_searched, packet_hops
 from fabrictune.netsim.engine_inputs.settings import reorder_windows, retransmission_waits, settings
 from fabrictune.netsim.engine_inputs.transfers import (
     TrafficTotals,
@@ -54,6 +54,7 @@ class EngineInputs:
     arrays: Mapping[str, NDArray[Any]]
     traffic: TrafficTrace
     totals: TrafficTotals
+    not_searched: str = ""  # why exact skip looks for nothing that repeats; "" where it does, or is not asked to
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.arrays[name]
@@ -91,11 +92,11 @@ def make_engine_inputs(
     check_captured_packets(config, law, capture)
     path, epochs = with_epochs(network, path_QDH)
     flow = make_flow_records(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
-    num_packet_hops = packet_hops(totals.packets_Q, flow["num_hops"], config.ack_every_packets)
+    unsearched = not_searched(config, packet_hops(totals.packets_Q, flow["num_hops"], config.ack_every_packets))
     return EngineInputs(
         settings={
             **settings(config, seed, probe),
-            "skips_repeats": takes_repeats(config, num_packet_hops),
+            "skips_repeats": config.skip != "off" and not unsearched,
             **capture_settings(fabric, capture),
             "pause_patience_ps": pause_patience_ps(fabric, config),
             "num_transfers": len(traffic),
@@ -120,4 +121,5 @@ def make_engine_inputs(
         },
         traffic=traffic,
         totals=totals,
+        not_searched=unsearched,
     )

@@ -1,4 +1,4 @@
-"""Whether a run is long enough for exact skip to look for what repeats: a search in vain must be little of it."""
+"""Whether exact skip looks for what repeats: a search in vain must be little of a run, and threads have no search."""
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.netsim.config.packet import PacketConfig
@@ -11,6 +11,10 @@ def packet_hops(packets_Q: FloatArray, num_hops_Q: IntArray, ack_every_packets: 
     return float((packets_Q * num_hops_Q).sum()) * (1 + 1 / ack_every_packets)
 
 
-def takes_repeats(config: PacketConfig, num_packet_hops: float) -> bool:
-    """Return whether the engine with skip is to run; under exact skip not where the run is over too soon."""
-    return config.skip != "off" and (config.skip != "exact" or num_packet_hops >= FEWEST_PACKET_HOPS)
+def not_searched(config: PacketConfig, num_packet_hops: float) -> str:
+    """Return why a run under exact skip looks for nothing that repeats; "" where it does, and under any other skip."""
+    if config.skip != "exact":
+        return ""
+    if config.threads > 1:
+        return "threads that share a run do not look for what repeats"
+    return "too short to look for what repeats" if num_packet_hops < FEWEST_PACKET_HOPS else ""

@@ -14,7 +14,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
-from fabrictune.netsim.memory import estimated_bytes, require_memory
+from fabrictune.netsim.memory import estimated_bytes, fitting, require_memory
 from fabrictune.topology.network import Network, RoutingEpoch
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
 
@@ -143,12 +143,27 @@ def test_memory_counts_what_packets_say_of_credit() -> None:
 
 def test_a_run_beyond_the_machine_s_memory_is_refused() -> None:
     """The estimate counts packets that buffers and wires can hold, no more than the traffic has."""
-    few, many = lowered([{"bytes": 4096}]), lowered([{"bytes": 10**12}])
+    few, many = (lowered([{"bytes": size}], PacketConfig(skip="off")) for size in (4096, 10**12))
     assert estimated_bytes(few) < estimated_bytes(many) < 10**8
     assert estimated_bytes(many, uses_telemetry=True) > 3 * estimated_bytes(many)  # 193 B with each packet of 48
     require_memory(few, available_bytes=10**8)
     with pytest.raises(InputError, match=r"a run that may need .* of memory"):
         require_memory(many, available_bytes=1000)
+
+
+def test_a_run_that_fits_without_exact_skip_goes_without() -> None:
+    """A default refuses no run; what is asked for in bounded skip stays, and is refused."""
+    exact, off = (lowered([{"bytes": 10**12}], PacketConfig(skip=skip)) for skip in ("exact", "off"))
+    room = (estimated_bytes(exact), estimated_bytes(off))
+    assert fitting(exact, available_bytes=room[0]) is exact
+    assert exact.settings["skips_repeats"]
+    fitted = fitting(exact, available_bytes=room[1])
+    assert fitted.settings == off.settings
+    assert fitted.not_searched == "memory is too small to look for what repeats"
+    with pytest.raises(InputError, match="of memory"):
+        fitting(exact, available_bytes=room[1] - 1)
+    with pytest.raises(InputError, match="of memory"):
+        fitting(lowered([{"bytes": 10**12}], PacketConfig(skip="bounded")), available_bytes=room[1])
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_the_estimate_counts_what_is_generated_as_it_is_read(monkeypatch: pytest
     """Python's 310 B a transfer are those of one range at a time."""
     monkeypatch.setattr(memory, "CHUNK_ROWS", 1)
     estimates = []
-    monkeypatch.setattr("fabrictune.netsim.packet.require_memory", lambda inputs, **_: estimates.append(inputs))
+    monkeypatch.setattr("fabrictune.netsim.memory.require_memory", lambda inputs, **_: estimates.append(inputs))
     ring(is_generated=False), ring(is_generated=True)
     whole, generated = (memory.estimated_bytes(inputs) for inputs in estimates)
     num_transfers = len(estimates[0].traffic)

@@ -36,7 +36,8 @@ def compare(inputs: EngineInputs, law: CompiledLaw, num_threads: int, *, events_
 
 def finished(inputs: EngineInputs, law: CompiledLaw, num_threads: int, *, events_per_slice: int) -> _engine.Simulation:
     """Return the engine after the run."""
-    simulation = make_simulation(replace(inputs, settings={**inputs.settings, "num_threads": num_threads}), law)
+    settings = {**inputs.settings, "num_threads": num_threads, "skips_repeats": False}
+    simulation = make_simulation(replace(inputs, settings=settings), law)
     while simulation.advance(events_per_slice) == _engine.Outcome.RUNNING:
         pass
     return simulation

@@ -156,7 +156,7 @@ def test_a_settled_run_has_what_there_is() -> None:
     [
         ({}, "2 threads, with the same results as one"),
         ({"threads": 1}, ""),
-        ({"skip": "exact"}, "one thread: exact skip"),
+        ({"skip": "bounded"}, "one thread: bounded skip"),
         ({"loss_fraction": 0.001}, "one thread: random loss"),
     ],
 )
@@ -170,14 +170,8 @@ def test_the_record_says_how_many_threads_there_were(
     head = run_packets(run.network, run.traffic, LAWS["none"], config).run
     assert "".join(thread_lines(head)) == line
     assert head["threads"]["used"] == (2 if line.startswith("2") else 1)
-
-
-def test_a_run_too_short_for_exact_skip_has_its_threads() -> None:
-    """It goes without a search, and so need not be one part."""
-    run = random_run(0)
-    config = replace(run.config, threads=2, skip="exact")
-    head = run_packets(run.network, run.traffic, LAWS["none"], config).run
-    assert "".join(thread_lines(head)) == "2 threads, with the same results as one"
+    is_shared = config.skip == "exact" and config.threads > 1
+    assert (head["skip"]["reason"] == "threads that share a run do not look for what repeats") == is_shared
 
 
 def test_each_thread_has_its_own_state() -> None:

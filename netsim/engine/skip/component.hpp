@@ -144,6 +144,7 @@ class Wire {
 struct Turns {
     static constexpr std::uint64_t SHORTEST_PLAIN = 16;  // in lengths of the search before it
     bool are_plain = false;
+    bool has_match = false;  // a kept state, if only of some senders, has come again in it
     std::uint64_t begin = 0, end = 0;
     std::uint64_t num_skipped = 0;  // when it began
     std::uint64_t length_of_plain = SHORTEST_PLAIN;

@@ -61,6 +61,7 @@ void Engine<is_full>::on_round_beat() {
     }
     if (rounds.seen.size() == MOST_SEEN) rounds.seen.clear();
     const auto [beat, is_new] = rounds.seen.emplace(digest, rounds.num_beats);
+    turns.has_match |= !is_new;
     const std::uint32_t num_beats = rounds.num_beats - beat->second;
     beat->second = rounds.num_beats;
     if (!is_new && can_spend_on_rounds()) keep_round(digest, num_beats);

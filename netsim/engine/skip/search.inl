@@ -192,6 +192,7 @@ bool Engine<is_full>::compare(Component& component, std::uint32_t index, Picosec
     const bool is_same = walk(comparing, component, is_whole);
     skip.num_spent += comparing.place + BEAT;
     if (!is_same) return false;
+    turns.has_match = true;
     if (is_whole) {
         sleep(component, index, instant_ps, comparing.until_ps);
         return true;

@@ -1,8 +1,8 @@
 // Turns: where nothing repeats, the engine without skip runs the next while, at its own speed.
 //
-// A run begins with a search. One that finds too little in its turn makes place for the plain engine, for sixteen
-// times as many events at first and for more after each that was in vain. A run's state is handed over as it stands: a
-// search begins anew behind it, with components of what is busy then.
+// A run begins with a search. One in which nothing has come again by half its turn, or that finds too little in all of
+// it, makes place for the plain engine, for sixteen turns at first and for more after each that was in vain. A run's
+// state is handed over as it stands: a search begins anew behind it, with components of what is busy then.
 
 #include <algorithm>
 #include <memory>
@@ -33,13 +33,15 @@ void Engine<is_full>::begin_next_turn() {
     const std::uint64_t num_handled = queue.num_events() - turns.begin;
     if (turns.are_plain) {
         begin_search();
+        turns.has_match = false;
     } else if (num_handled < search_length()) {
         turns.end = turns.begin + search_length();
         return;
     } else if (is_worth_it(num_handled)) {
         turns.length_of_plain = Turns::SHORTEST_PLAIN;
+        turns.has_match = num_handled > 0;
     } else {
-        return begin_plain_turn(num_handled);
+        return begin_plain_turn(turns.has_match ? num_handled : 2 * num_handled);
     }
     turns.begin = queue.num_events();
     turns.end = turns.begin + search_length();
@@ -47,29 +49,36 @@ void Engine<is_full>::begin_next_turn() {
 }
 
 // Events that every queue pair's first packets take, until they have come again; of rounds, a share of the run so far.
+// Half of them must do where nothing has come again, if only some senders, and the turn before was not worth it.
 template <bool is_full>
 std::uint64_t Engine<is_full>::search_length() const {
-    static constexpr std::uint64_t FEWEST_PAIRS = 8;
+    static constexpr std::uint64_t FEWEST_PAIRS = 4;
     const std::uint64_t num_pairs = std::min<std::uint64_t>(num_open, senders.size());
-    const std::uint64_t length = settings.search_events_per_pair * std::max(num_pairs, FEWEST_PAIRS);
-    return rounds.reference == NONE ? length : std::max(length, queue.num_events() / 4);
+    std::uint64_t length = settings.search_events_per_pair * std::max(num_pairs, FEWEST_PAIRS);
+    if (rounds.reference != NONE) length = std::max(length, queue.num_events() / 4);
+    return turns.has_match || must_search() ? length : length / 2;
+}
+
+// What the plain engine cannot do.
+template <bool is_full>
+bool Engine<is_full>::must_search() const {
+    return is_bounded() || skip.num_resumes > 0 || !captured_flows.empty();
 }
 
 // What is skipped must pay for the hooks and the search. What is asleep has not been counted yet.
 template <bool is_full>
 bool Engine<is_full>::is_worth_it(std::uint64_t num_handled) const {
     static constexpr std::uint64_t LEAST_SHARE = 8;
-    const bool is_bound = is_bounded() || skip.num_resumes > 0 || !captured_flows.empty();
-    return is_bound || num_skipped_events - turns.num_skipped >= num_handled / LEAST_SHARE;
+    return must_search() || num_skipped_events - turns.num_skipped >= num_handled / LEAST_SHARE;
 }
 
 template <bool is_full>
-void Engine<is_full>::begin_plain_turn(std::uint64_t num_handled) {
+void Engine<is_full>::begin_plain_turn(std::uint64_t turn_length) {
     static constexpr std::uint64_t LONGEST = 128;
     forget_components();
     turns.are_plain = true;
     turns.begin = queue.num_events();
-    turns.end = turns.begin + turns.length_of_plain * num_handled;
+    turns.end = turns.begin + turns.length_of_plain * turn_length;
     turns.length_of_plain = std::min(2 * turns.length_of_plain, LONGEST);
 }
 
