@@ -18,7 +18,7 @@ namespace {
 template <typename T>
 bool from_python(nb::handle source, T& value) {
     if constexpr (std::is_enum_v<T>) {
-        std::underlying_type_t<T> number;
+        std::underlying_type_t<T> number{};
         if (!nb::try_cast(source, number)) return false;
         value = static_cast<T>(number);
         return true;
