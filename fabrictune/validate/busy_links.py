@@ -2,7 +2,8 @@
 
 A port that packets wait for sends at its rate, so a slower one is busy longer for the same bytes, whatever others do. A
 port is named where it was so by the median of several steps, by a factor, more than what three quarters of the loaded
-ports stay below (a busy machine slows all), and by more readings than chance explains.
+ports stay below (a busy machine slows all), and by more readings than chance explains. What waits for a slow port
+comes in bursts elsewhere, so beside the worst port another is named only if its excess is half of the worst's.
 
 Shapes: P ports, W steps of a window.
 """
@@ -23,6 +24,7 @@ from fabrictune.validate.testbed_training import StepEvent
 LOADED_FRACTION = 0.1  # of the busiest port's time, from which on a port's is asked for
 PEERS_QUANTILE = 0.75
 MIN_ERRORS = 3.0  # standard errors of the number of readings
+LEAST_OF_WORST = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,9 @@ def busy_links(fabric: Fabric, events: Sequence[StepEvent], rules: RuleSettings)
         )
         for port in loaded[is_longer_P & _is_beyond_chance_P(busy_s_WP, planned_s_P[loaded], readings_per_s)].tolist()
     ]
-    return tuple(sorted(found, key=lambda link: -link.factor))
+    worst = max((link.factor for link in found), default=1.0)
+    kept = [link for link in found if link.factor - 1.0 >= LEAST_OF_WORST * (worst - 1.0)]
+    return tuple(sorted(kept, key=lambda link: -link.factor))
 
 
 def busiest(links: Sequence[BusyLink]) -> dict[int, BusyLink]:
