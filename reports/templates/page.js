@@ -84,6 +84,12 @@ function shownTime(time, span) {
   return `${Number((time / size).toFixed(digits))} ${unit}`;
 }
 
+// The least of 1, 2 or 5 times a power of ten that is not below.
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least * 0.999);
+}
+
 function opened(group) {
   const figure = group.ownerSVGElement;
   const [low, high, left, right, top, foot] = ["low", "high", "left", "right", "top", "foot"].map((key) => Number(group.dataset[key]));
@@ -139,9 +145,13 @@ function share(plots) {
       const start = plot.left + ((from - plot.low) / (plot.high - plot.low)) * (plot.right - plot.left);
       plot.group.setAttribute("transform", `translate(${plot.left - scale * start} 0) scale(${scale} 1)`);
       plot.own.setAttribute("visibility", chosen ? "hidden" : "visible");
-      const times = chosen ? [0, 1, 2, 3, 4].map((part) => from + (part / 4) * (to - from)) : [];
-      const anchor = (at) => (at === 0 ? "start" : at === 4 ? "end" : "middle");
-      plot.ticks.replaceChildren(...times.map((time, at) => drawn("text", {class: "tick", x: placeOf(plot, time), y: plot.foot + 16, "text-anchor": anchor(at)}, shownTime(time, (to - from) / 4))));
+      const step = roundStep((to - from) / 6);
+      const times = chosen ? Array.from({length: 13}, (_, at) => (Math.ceil(from / step) + at) * step).filter((time) => time <= to) : [];
+      plot.ticks.replaceChildren(...times.map((time) => {
+        const x = placeOf(plot, time);
+        const anchor = x > plot.right - 24 ? "end" : "middle";
+        return drawn("text", {class: "tick", x, y: plot.foot + 16, "text-anchor": anchor}, shownTime(time, step));
+      }));
     }
     for (const reset of resets) reset.hidden = chosen === null;
   }

@@ -95,7 +95,7 @@ def test_a_drag_shows_its_stretch_of_time_in_every_plot(tab: Tab, page: Path) ->
     tab.evaluate(drag)
     assert [round(float(text.split("scale(")[1].split()[0]), 3) for text in tab.evaluate(TRANSFORMS)] == [4.0] * 2
     ticks = "[...document.querySelectorAll('.figure > g:not([class]) text')].map((text) => text.textContent)"
-    assert tab.evaluate(ticks)[:5] == ["25 us", "31.25 us", "37.5 us", "43.75 us", "50 us"]
+    assert tab.evaluate(ticks)[:6] == ["25 us", "30 us", "35 us", "40 us", "45 us", "50 us"]
     tab.click(".reset-time:not([hidden])")
     assert tab.evaluate(ticks) == []
     tab.evaluate(drag)
