@@ -70,7 +70,7 @@ step "wheels; some minutes"
 build_wheel "$tools" "$oldest"
 build_wheel "$work/stable" "$stable" --config-settings=wheel.py-api=cp312
 for wheel in "$work"/raw/*.whl; do
-    PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" -q repair --wheel-dir "$work/repaired" "$wheel"
+    PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --wheel-dir "$work/repaired" "$wheel"
 done
 
 for version in 3.11 3.12 3.13 3.14; do
