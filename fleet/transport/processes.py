@@ -18,6 +18,7 @@ POLL_S = 0.2
 SHELL = ("sh", "-s")
 MAX_SAID_BYTES = 2**12
 END_S = 10.0  # for a program whose input has ended
+ASKED_S = 2.0  # for one that is asked to end
 
 
 class ProcessTransport:
@@ -41,10 +42,9 @@ class ProcessTransport:
                 output = self._read(process, stop)
                 status = process.wait(timeout=self.limits.run_s)
             except (AskError, subprocess.TimeoutExpired) as error:
-                process.kill()
                 raise error if isinstance(error, AskError) else AskError(State.TIMED_OUT, "it does not end") from None
             finally:
-                process.kill()
+                _end(process)
                 feeder.join()
         if status or not output:
             raise AskError(State.ENDED, f"exit status {status} after {len(output):,} bytes")
@@ -124,7 +124,7 @@ class LocalProgram:
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            _end(self._process)
             self._process.wait()
 
 
@@ -137,6 +137,15 @@ def slurm_transport(limits: Limits) -> ProcessTransport:
     """Return the way to nodes by `srun`, inside an allocation or with one of its own for each node."""
     words = ("srun", "--quiet", "--nodes=1", "--ntasks=1", "--overlap", "--nodelist={host}", *SHELL)
     return ProcessTransport(words, limits)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a program: asked first, since `srun` then takes back what it asked Slurm for."""
+    process.terminate()
+    try:
+        process.wait(ASKED_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _feed(process: "subprocess.Popen[bytes]", script: bytes) -> None:

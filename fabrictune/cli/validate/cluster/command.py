@@ -150,7 +150,7 @@ def cluster(
     Example:
       fabrictune validate cluster hosts.txt --fabric planned.json --python /opt/venv/bin/python
       fabrictune validate cluster hosts.txt --fabric planned.json --only matrix
-      fabrictune validate cluster 'gpu[01-16]' --via slurm --interface 'eth[1-8]'
+      salloc --nodelist='gpu[01-16]' fabrictune validate cluster 'gpu[01-16]' --via slurm --interface 'eth[1-8]'
       torchrun --nnodes 16 --nproc-per-node 1 ... -m fabrictune validate cluster --fabric planned.json
     """
     from fabrictune.validate.cluster.baseline import check_baseline
@@ -253,10 +253,20 @@ def _named_crew(nodes: NodeOptions, python: str) -> "Crew":
     from fabrictune.fleet.collect.collection import Collection, Collector
     from fabrictune.fleet.collect.script import node_script
     from fabrictune.fleet.transport.asking import Program, ask_all
+    from fabrictune.foundation.errors import InputError, Mistake
     from fabrictune.validate.cluster.crew import Crew
     from fabrictune.validate.cluster.nodes.node_process import QUESTIONS
 
     hosts, transport = hosts_and_way(nodes)
+    if nodes.transport == "slurm" and not os.environ.get("SLURM_JOB_ID"):
+        raise InputError(
+            Mistake(
+                where="--via slurm",
+                found="no allocation of Slurm",
+                allowed="one with all nodes: a program stays on each of them while others are started beside it",
+                next_step=f"salloc --nodelist={','.join(nodes.arguments)} fabrictune validate cluster ...",
+            )
+        )
     of_name = {host.name: host for host in hosts}
 
     def start(name: str, words: Sequence[str]) -> Program:

@@ -55,6 +55,9 @@ def _start(stack: ExitStack, command: list[str]) -> None:
 
 def _start_munge(folder: Path, stack: ExitStack) -> None:
     """Start an authentication daemon as its own user, which demands it."""
+    for above in (folder, *list(folder.parents)[:3]):
+        if above.owner() == "root" and above != Path("/"):
+            above.chmod(above.stat().st_mode | 0o011)  # that user passes through
     own = folder / "munge"
     own.mkdir()
     key = own / "key"
