@@ -19,7 +19,7 @@ class Cell:
 
     text: str | Markup
     sort: float | None = None
-    tone: str = ""  # "good" or "bad"
+    tone: str = ""  # "good" or "bad", within bounds or out of them; "better" or "worse" than another
 
 
 @dataclass(frozen=True, kw_only=True)

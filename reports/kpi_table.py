@@ -9,6 +9,8 @@ from fabrictune.reports.blocks import TIMES, Cell, Section, Table, missing, numb
 from fabrictune.reports.kpis import Kpi, run_kpis
 from fabrictune.reports.record_view import Run
 
+NEGLIGIBLE = 0.01  # by which a ratio is off one
+
 
 def kpi_section(runs: Sequence[Run]) -> Section | None:
     """Return one table for each kind of record, or None where no indicator can be had."""
@@ -20,6 +22,8 @@ def kpi_section(runs: Sequence[Run]) -> Section | None:
     if not tables:
         return None
     lead = "Names and indicative bounds as in the IETF draft draft-calabria-bmwg-ai-fabric-training-bench."
+    if len(runs) > 1:
+        lead += f" Green ratios are more than {NEGLIGIBLE * 100:g} % better than the first run, red ones worse."
     return Section(anchor="kpis", title="Key performance indicators", lead=lead, blocks=tuple(tables))
 
 
@@ -51,8 +55,16 @@ def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
         if kpi is None or first is None or first.value == 0 or not math.isfinite(kpi.value / first.value):
             cells.append(missing())
         else:
-            cells.append(number(kpi.value / first.value, _ratio(kpi.value / first.value)))
+            ratio = kpi.value / first.value
+            cells.append(number(ratio, _ratio(ratio), tone=_tone(kpi, ratio)))
     return cells
+
+
+def _tone(kpi: Kpi, ratio: float) -> str:
+    """Return whether a ratio to the first run is better or worse than one."""
+    if kpi.is_better_more is None or abs(ratio - 1) <= NEGLIGIBLE:
+        return ""
+    return "better" if (ratio > 1) == kpi.is_better_more else "worse"
 
 
 def _ratio(ratio: float) -> str:

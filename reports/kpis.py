@@ -36,6 +36,7 @@ class Kpi:
     formula: str
     bound: str = ""  # the draft's indicative bound, for people
     is_within: bool | None = None  # None where the draft gives no bound
+    is_better_more: bool | None = None  # None where more is neither better nor worse
 
 
 def kpis(record: RunRecord) -> list[Kpi]:
@@ -70,6 +71,7 @@ def _metrics(record: RunRecord) -> Iterator[Kpi]:
             else metric.meaning,
             bound=BOUNDS.get(name, ""),
             is_within=verdicts.pop() if len(verdicts) == 1 else None,
+            is_better_more=metric.is_better_more,
         )
 
 
@@ -108,6 +110,7 @@ def _links(run: Run) -> Iterator[Kpi]:
             value=float(throughput["throughput_fraction"].mean()),
             unit="fraction",
             formula="mean throughput of a queue pair over its demand; not in the draft",
+            is_better_more=True,
         )
     for load in (offered_load(run), carried_load(run)):
         if load is None:

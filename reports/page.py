@@ -30,6 +30,7 @@ from fabrictune.reports.collisions import collisions_section
 from fabrictune.reports.comparison import comparison_section
 from fabrictune.reports.completion import completion_section
 from fabrictune.reports.congestion import congestion_section
+from fabrictune.reports.differences import differences_section
 from fabrictune.reports.effective import effective_section
 from fabrictune.reports.fabric_drawing import fabric_section
 from fabrictune.reports.faults import faults_section
@@ -63,6 +64,7 @@ MAX_LABEL = 40  # characters
 # returns its blocks, or None where no run has its tables, and a line here. Tables that no section reads are listed
 # after them all, as their schemas describe them.
 SECTIONS = (
+    differences_section,
     checks_section,
     kpi_section,
     cluster_section,

@@ -58,6 +58,7 @@ def expect_silence(tab: Tab, path: Path) -> None:
 def test_every_section_is_on_a_page() -> None:
     """A kind of page that nobody opens here would be tested by nobody."""
     runs = [open_runs([make_record(kind)], []) for kind in KINDS]
+    runs.append(open_runs([make_record("sim run")] * 2, []))
     assert [make.__name__ for make in SECTIONS if not any(make(of_kind) for of_kind in runs)] == []
 
 

@@ -1,0 +1,81 @@
+"""What differs between the runs of a page: the keys of their scenarios that do not have the same value in all.
+
+A comparison answers for these keys together: where several differ, no single one is the cause.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabrictune.foundation.documents import key_path, parse_yaml
+from fabrictune.foundation.errors import InputError
+from fabrictune.reports.blocks import MISSING, Section, Table, left_out, plural, words
+from fabrictune.reports.record_view import Run
+
+NAMES = ("name", "question")  # what a scenario is called and asks: they differ wherever anything does
+MAX_ROWS = 40
+MAX_TEXT = 120  # characters of a value
+MAX_SCENARIO = 1_000_000  # characters of a text that is read; generated ones are longer
+
+Values = Mapping[str, str]
+
+
+def differences_section(runs: Sequence[Run]) -> Section | None:
+    """Return a row for each key that differs, or None for one run and where no two have a scenario."""
+    values = {run.label: found for run in runs if (found := _values(run))}
+    if len(values) < 2:
+        return None
+    keys = list(dict.fromkeys(key for found in values.values() for key in found))
+    differing = [key for key in keys if len({found.get(key) for found in values.values()}) > 1]
+    rows = tuple(
+        (words(key), *(words(_shown(found.get(key))) for found in values.values())) for key in differing[:MAX_ROWS]
+    )
+    table = Table(
+        caption=f"{plural(len(differing), 'key')} of {len(keys):,} that the scenarios set; {MISSING} is the default",
+        headings=("Key", *values),
+        rows=rows,
+        left_out=left_out(len(rows), len(differing), "key", "run.json"),
+        is_sortable=False,
+    )
+    questions = {run.record.run.get("question") for run in runs if run.label in values}
+    lead = _lead(len(differing)) + (" The scenarios do not ask the same question." if len(questions) > 1 else "")
+    return Section(anchor="differences", title="What differs", lead=lead, blocks=(table,) if rows else ())
+
+
+def _lead(num_differing: int) -> str:
+    if not num_differing:
+        return "The scenarios set the same; what differs in the results is due to the seed, the version or the machine."
+    if num_differing == 1:
+        return "One key of the scenarios differs, and what follows is its effect."
+    return "Several keys differ; what follows is the effect of all of them together."
+
+
+def _values(run: Run) -> Values:
+    """Return what a run's scenario sets, by key; nothing without a scenario that can be read."""
+    text = run.record.run.get("scenario")
+    if not isinstance(text, str) or len(text) > MAX_SCENARIO:
+        return {}
+    try:
+        tree = parse_yaml(text, Path("scenario")).tree
+    except InputError:
+        return {}
+    seed = run.record.run.get("seed")
+    found = dict(_leaves(tree, ()))
+    return {**found, "seed": str(seed)} if seed is not None else found
+
+
+def _leaves(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the values of a document by their paths; a list is one value."""
+    if isinstance(tree, Mapping) and tree:
+        for key, value in tree.items():
+            if path or key not in NAMES:
+                yield from _leaves(value, (*path, str(key)))
+    elif path:
+        yield key_path(path), tree if isinstance(tree, str) else json.dumps(tree, ensure_ascii=False, default=str)
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return MISSING
+    return value if len(value) <= MAX_TEXT else f"{value[: MAX_TEXT - 1]}…"
