@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.reports.blocks import MISSING, Table
+from fabrictune.reports.blocks import MISSING, Cell, Table
 from fabrictune.reports.differences import MAX_ROWS, MAX_TEXT, differences_section
 from fabrictune.reports.kpi_table import kpi_section
 from fabrictune.reports.page import build_page, open_runs
@@ -20,7 +20,7 @@ def rows_of(*records: RunRecord) -> list[tuple[str, ...]]:
     return [tuple(str(cell.text) for cell in row) for table in section.blocks for row in table_rows(table)]
 
 
-def table_rows(table: object) -> tuple[tuple[object, ...], ...]:
+def table_rows(table: object) -> tuple[tuple[Cell, ...], ...]:
     assert isinstance(table, Table)
     return table.rows
 
