@@ -1,4 +1,4 @@
-"""`fabrictune report`: one HTML page from run records."""
+"""`fabrictune report`: one HTML page from run records, and their figures for papers."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option
 from fabrictune.cli.framework.output import print_json, print_lines
 
-report = CommandGroup(name="report", help="Make HTML pages from run records and jobs.")
+report = CommandGroup(name="report", help="Make HTML pages and figures from run records and jobs.")
 
 
 @report.command()
@@ -73,3 +73,38 @@ def block(run: Path, out: Path, as_json: bool) -> None:
         return
     print_lines(f"{count:,} {state}" for state, count in drawn.counts.items())
     print_lines([*(f"note: {note}" for note in drawn.notes), f"page: {page}"])
+
+
+@report.command()
+@click.argument("records", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Folder for the files.")
+@click.option(
+    "--format",
+    "ending",
+    type=click.Choice(("svg", "pdf", "png", "csv")),
+    default="svg",
+    show_default=True,
+    help="csv: the records' tables, with names and units.",
+)
+@json_option
+def figures(records: tuple[Path, ...], out: Path, ending: str, as_json: bool) -> None:
+    """Draw every figure that one RECORD, or several together, have the numbers for: one file each, for papers.
+
+    Figures have the width of a column of two. Curves of several records share a figure where it shows one curve a
+    record. The same records give the same bytes.
+
+    \b
+    Example:
+      fabrictune report figures runs/incast --out figures
+      fabrictune report figures runs/before runs/after --out figures --format pdf
+    """
+    from fabrictune.foundation.records import RunRecord
+    from fabrictune.plot.files import write_csv, write_figures
+
+    read = [RunRecord.read(folder) for folder in records]
+    labels = [folder.resolve().name for folder in records]
+    files = write_csv(read, labels, out) if ending == "csv" else write_figures(read, labels, out, ending)
+    if as_json:
+        print_json({"files": [str(file) for file in files]})
+    else:
+        print_lines(f"figure: {file}" if ending != "csv" else f"table: {file}" for file in files)

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 Records = RunRecord | Sequence[RunRecord]
 
 
+class NothingToDrawError(RecordError):
+    """A record lacks what a figure is drawn of."""
+
+
 def completion_times(records: Records, labels: Sequence[str] = ()) -> "Figure":
     """Return the cumulative distribution of flow completion times, one curve a record. Raises RecordError."""
     runs = _runs(records, labels, lambda run: run.finished is not None, "finished transfers")
@@ -88,7 +92,7 @@ def whatif(record: RunRecord) -> "Figure":
     ((run, variants),) = _tables(record, (), VARIANTS, "variants of a network")
     charts = whatif_charts(run.label, variants)
     if not charts:
-        raise RecordError(Mistake(where=run.label, found="no variants whose values have an order"))
+        raise NothingToDrawError(Mistake(where=run.label, found="no variants whose values have an order"))
     figure, axes = rendering.new_figure(len(charts))
     for each, chart in zip(axes, charts, strict=True):
         rendering.draw_lines(each, chart)
@@ -193,5 +197,5 @@ def _runs(records: Records, labels: Sequence[str], has_table: Callable[[Run], bo
     lacking = [run.label for run in runs if not has_table(run)]
     if lacking or not runs:
         where = ", ".join(lacking) or "records"
-        raise RecordError(Mistake(where=where, found=f"no {what}", next_step="choose a record that has them"))
+        raise NothingToDrawError(Mistake(where=where, found=f"no {what}", next_step="choose a record that has them"))
     return runs

@@ -253,6 +253,7 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             files=inputs.records,
         ),
         Door(name="report build", words=["report", "build", FILE, "--out", f"{OUT}.html"], files=inputs.records),
+        Door(name="report figures", words=["report", "figures", FILE, "--out", OUT], files=inputs.records),
         Door(
             name="report build, growing",
             words=["report", "build", FILE, "--out", f"{OUT}.html"],

@@ -184,6 +184,7 @@ WRITINGS = (
     ),
     Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
     Writing(name="report build", words=lambda i, v: [str(i.records[v])], out="report.html"),
+    Writing(name="report figures", words=lambda i, v: [str(i.records[v])]),
     Writing(name="train survive", words=lambda _, v: [*FAILURES, "--gpus", f"{(64, 128)[v]}", *QUIET]),
     Writing(
         name="train survive --plot",
