@@ -35,10 +35,10 @@ import numpy as np
 from fabrictune.testbed.connections import read_connections
 from fabrictune.testbed.hash_seeds import set_hash_seed
 from fabrictune.testbed.paths import Flow, kernel_paths
-from fabrictune.testbed.plan import plan_testbed
+from fabrictune.testbed.plan import EIGHT_HOSTS, plan_testbed
 from fabrictune.testbed.shaping import shape
 from fabrictune.testbed.testbed import Testbed, temporary_testbed
-from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.clos import build_clos
 from fabrictune.trainer_probe.recipes.files import load_recipe
 from fabrictune.validate.testbed_training import StepEvent, TestbedTraining, train_on
 
@@ -151,17 +151,7 @@ def train(layout: str, overlap: str) -> list[Row]:
     """Train a layout under all conditions."""
     conditions = [Condition(rate_bps=CALIBRATION_BPS, collisions="calibration")] if overlap == "none" else []
     conditions += [Condition(rate_bps=rate, collisions=which) for rate in RATES_BPS for which in ("few", "many")]
-    spec = ClosSpec(
-        num_hosts=8,
-        hosts_per_tor_set=4,
-        nics_per_host=1,
-        tiers=2,
-        uplinks_per_tor=4,
-        downlink_split=1,
-        nic_rate_bps=100_000_000_000,
-        uplink_rate_bps=100_000_000_000,
-    )
-    fabric = plan_testbed(build_clos(spec), rate_bps=RATES_BPS[0])
+    fabric = plan_testbed(build_clos(EIGHT_HOSTS), rate_bps=RATES_BPS[0])
     num_steps = 1 + WARM_UP_STEPS + len(conditions) * (STEPS + STEPS_BETWEEN)
     settings = {**LAYOUTS[layout], "overlap": overlap, "num_steps": num_steps}
     with tempfile.TemporaryDirectory() as folder:

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from fabrictune.foundation.units import BITS_PER_BYTE
-from fabrictune.testbed.plan import plan_testbed
+from fabrictune.testbed.plan import EIGHT_HOSTS, plan_testbed
 from fabrictune.testbed.shaping import change_rate, heal
 from fabrictune.testbed.testbed import Testbed, temporary_testbed
-from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.clos import build_clos
 from fabrictune.trainer_probe.recipes.files import load_recipe
 from fabrictune.validate.step_twin import StepTwin
 from fabrictune.validate.testbed_training import StepEvent, train_on
@@ -111,17 +111,7 @@ def main() -> None:
     """Run the training, and print each trial and their sums."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    spec = ClosSpec(
-        num_hosts=8,
-        hosts_per_tor_set=4,
-        nics_per_host=1,
-        tiers=2,
-        uplinks_per_tor=4,
-        downlink_split=1,
-        nic_rate_bps=100_000_000_000,
-        uplink_rate_bps=100_000_000_000,
-    )
-    fabric = plan_testbed(build_clos(spec), rate_bps=RATE_BPS)
+    fabric = plan_testbed(build_clos(EIGHT_HOSTS), rate_bps=RATE_BPS)
     settings = {"num_steps": NUM_STEPS}
     with tempfile.TemporaryDirectory() as folder:
         recipe = Path(folder, "recipe.yaml")

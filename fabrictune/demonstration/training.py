@@ -19,10 +19,10 @@ from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.processor_waits import waited_s
 from fabrictune.foundation.units import format_fraction, format_rate
 from fabrictune.testbed.links import check_totals, link_use
-from fabrictune.testbed.plan import plan_testbed
+from fabrictune.testbed.plan import EIGHT_HOSTS, plan_testbed
 from fabrictune.testbed.shaping import change_rate
 from fabrictune.testbed.testbed import Testbed, temporary_testbed
-from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.clos import build_clos
 from fabrictune.topology.lookup import find_port
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
@@ -40,16 +40,6 @@ RATE_BPS = 20_000_000
 SLOW_LINK, SLOWED_AFTER = "host3:nic0", 12  # two steps of warm-up, six of calibration, five compared
 SLOW_FRACTION = 0.25
 TIMEOUT_S = 600.0
-SPEC = ClosSpec(
-    num_hosts=8,
-    hosts_per_tor_set=4,
-    nics_per_host=1,
-    tiers=2,
-    uplinks_per_tor=4,
-    downlink_split=1,
-    nic_rate_bps=100_000_000_000,
-    uplink_rate_bps=100_000_000_000,
-)
 
 Say = Callable[[str], None]
 
@@ -72,7 +62,7 @@ def train_job(directory: Path, say: Say) -> TwinnedTraining | None:
         recipe_file = find_recipe(RECIPE)
         recipe = load_recipe(recipe_file, SETTINGS)
         with TemporaryDirectory(prefix="fabrictune-demo-") as folder, ExitStack() as stack:
-            fabric = plan_testbed(build_clos(SPEC), rate_bps=RATE_BPS)
+            fabric = plan_testbed(build_clos(EIGHT_HOSTS), rate_bps=RATE_BPS)
             try:
                 testbed = stack.enter_context(temporary_testbed(fabric, TESTBED, Path(folder), with_ssh=False))
             except (UnavailableError, InputError) as error:

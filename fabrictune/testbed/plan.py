@@ -16,6 +16,7 @@ import numpy as np
 
 from fabrictune.foundation.errors import FabricError, Mistake
 from fabrictune.foundation.units import format_rate
+from fabrictune.topology.builders.clos import ClosSpec
 from fabrictune.topology.fabric import NO_NIC, Fabric, NodeKind
 
 DEFAULT_RATE_BPS = 100_000_000
@@ -28,6 +29,17 @@ MANAGEMENT_PORT = "mgmt0"
 _MAX_NAME = 15  # characters of an interface, IFNAMSIZ
 _RESERVED = ("lo", MANAGEMENT_PORT)
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
+# Two ToRs of four hosts, with an uplink a host: what a small machine trains eight ranks on, and where paths collide.
+EIGHT_HOSTS = ClosSpec(
+    num_hosts=8,
+    hosts_per_tor_set=4,
+    nics_per_host=1,
+    tiers=2,
+    uplinks_per_tor=4,
+    downlink_split=1,
+    nic_rate_bps=100_000_000_000,
+    uplink_rate_bps=100_000_000_000,
+)
 
 
 def plan_testbed(fabric: Fabric, *, rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
