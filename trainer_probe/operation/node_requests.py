@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from fabrictune.trainer_probe.operation.backends.backend import Backend
-
-UNKNOWN_CODE = -1
+from fabrictune.trainer_probe.operation.backends.exit_codes import UNKNOWN_CODE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,17 +89,17 @@ class NodeRequests:
         self._starter.shutdown(cancel_futures=True)
 
     def _start(self, node: str) -> None:
-        error: Exception | None = None
-        try:
-            self._backend.start(node, self._command_of(node), {})
-        except Exception as found:  # the loop says what it means
-            error = found
+        error = _error_of(lambda: self._backend.start(node, self._command_of(node), {}))
         self._deliver(NodeStarted(node=node, error=error))
 
     def _end(self, node: str) -> None:
-        error: Exception | None = None
-        try:
-            self._backend.end(node)
-        except Exception as found:  # the loop says what it means
-            error = found
-        self._deliver(NodeEnded(node=node, error=error))
+        self._deliver(NodeEnded(node=node, error=_error_of(lambda: self._backend.end(node))))
+
+
+def _error_of(ask: Callable[[], None]) -> Exception | None:
+    """Return what a request to the backend raises, of which the loop says what it means; None where it is granted."""
+    try:
+        ask()
+    except Exception as error:
+        return error
+    return None

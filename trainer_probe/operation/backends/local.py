@@ -17,13 +17,13 @@ from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
 from fabrictune.foundation.output_files import replaced_file
+from fabrictune.trainer_probe.operation.backends.exit_codes import UNKNOWN_CODE
 from fabrictune.trainer_probe.operation.node_folders import remove_memory
 from fabrictune.trainer_probe.operation.process_table import GONE, in_session, read_process
 
 _FILE = "executor.json"
 _LOG = "executor.log"
 _PATIENCE_S = 0.01  # between two looks at a session that is ending
-UNKNOWN_CODE = -1
 
 
 @dataclass(frozen=True, kw_only=True)
