@@ -37,7 +37,11 @@ Records = RunRecord | Sequence[RunRecord]
 
 
 class NothingToDrawError(RecordError):
-    """A record lacks what a figure is drawn of."""
+    """Records lack what a figure is drawn of: `labels` are theirs."""
+
+    def __init__(self, mistake: Mistake, labels: Sequence[str]) -> None:
+        super().__init__(mistake)
+        self.labels = tuple(labels)
 
 
 def completion_times(records: Records, labels: Sequence[str] = ()) -> "Figure":
@@ -92,7 +96,8 @@ def whatif(record: RunRecord) -> "Figure":
     ((run, variants),) = _tables(record, (), VARIANTS, "variants of a network")
     charts = whatif_charts(run.label, variants)
     if not charts:
-        raise NothingToDrawError(Mistake(where=run.label, found="no variants whose values have an order"))
+        mistake = Mistake(where=run.label, found="no variants whose values have an order")
+        raise NothingToDrawError(mistake, [run.label])
     figure, axes = rendering.new_figure(len(charts))
     for each, chart in zip(axes, charts, strict=True):
         rendering.draw_lines(each, chart)
@@ -197,5 +202,6 @@ def _runs(records: Records, labels: Sequence[str], has_table: Callable[[Run], bo
     lacking = [run.label for run in runs if not has_table(run)]
     if lacking or not runs:
         where = ", ".join(lacking) or "records"
-        raise NothingToDrawError(Mistake(where=where, found=f"no {what}", next_step="choose a record that has them"))
+        mistake = Mistake(where=where, found=f"no {what}", next_step="choose a record that has them")
+        raise NothingToDrawError(mistake, lacking)
     return runs

@@ -5,6 +5,7 @@ A figure of several records has a curve of each; of a kind that shows one, each 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,23 +72,25 @@ def write_csv(records: Sequence[RunRecord], labels: Sequence[str], folder: Path)
 
 def _figures(records: Sequence[RunRecord], labels: Sequence[str]) -> "Iterator[tuple[str, Figure]]":
     for name, draw in JOINT.items():
-        having = [
-            (record, label) for record, label in zip(records, labels, strict=True) if _drawn(draw, [record], [label])
-        ]
-        if having:
-            yield name, draw([record for record, _ in having], [label for _, label in having])
+        if figure := _joint(draw, records, labels):
+            yield name, figure
     for label, record in zip(labels, records, strict=True):
         for name, draw_one in SINGLE.items():
-            if figure := _drawn(draw_one, record):
-                yield _prefix(label, labels) + name, figure
+            with suppress(NothingToDrawError):
+                yield _prefix(label, labels) + name, draw_one(record)
 
 
-def _drawn(draw: "Callable[..., Figure]", *arguments: object) -> "Figure | None":
-    """Return a figure; None where the record lacks its table."""
+def _joint(
+    draw: "Callable[[Sequence[RunRecord], Sequence[str]], Figure]",
+    records: Sequence[RunRecord],
+    labels: Sequence[str],
+) -> "Figure | None":
+    """Return a figure of those records that have its table; None where none has."""
     try:
-        return draw(*arguments)
-    except NothingToDrawError:
-        return None
+        return draw(records, labels)
+    except NothingToDrawError as error:
+        own = [(record, label) for record, label in zip(records, labels, strict=True) if label not in error.labels]
+    return draw([record for record, _ in own], [label for _, label in own]) if own else None
 
 
 def _told_apart(records: Sequence[RunRecord], labels: Sequence[str]) -> list[str]:

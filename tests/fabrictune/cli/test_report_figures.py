@@ -43,6 +43,14 @@ def test_records_share_a_figure_with_a_curve_of_each(runs: list[str], tmp_path: 
     assert sorted(file.name for file in tmp_path.iterdir()) == names
 
 
+def test_a_record_without_the_table_of_a_figure_is_left_out_of_it(runs: list[str], tmp_path: Path) -> None:
+    """The others' curves are drawn all the same."""
+    other = RunRecord(kind="doctor", run={"name": "here"}).write(tmp_path / "here")
+    assert run(["report", "figures", str(other), *runs, "--out", str(tmp_path / "figures")]) == 0
+    names = ["2-none-queues.svg", "3-swift-queues.svg", "completion-times.svg", "link-loads.svg"]
+    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == names
+
+
 def test_tables_are_written_with_names_of_hosts(runs: list[str], tmp_path: Path) -> None:
     assert run(["report", "figures", runs[0], "--out", str(tmp_path), "--format", "csv"]) == 0
     record = RunRecord.read(Path(runs[0]))
