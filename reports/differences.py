@@ -10,7 +10,7 @@ from typing import Any
 
 from fabrictune.foundation.documents import key_path, parse_yaml
 from fabrictune.foundation.errors import InputError
-from fabrictune.reports.blocks import MISSING, Section, Table, left_out, plural, words
+from fabrictune.reports.blocks import MISSING, Section, Table, listed, plural, words
 from fabrictune.reports.record_view import Run
 
 NAMES = ("name", "question")  # what a scenario is called and asks: they differ wherever anything does
@@ -31,21 +31,24 @@ def differences_section(runs: Sequence[Run]) -> Section | None:
     rows = tuple(
         (words(key), *(words(_shown(found.get(key))) for found in values.values())) for key in differing[:MAX_ROWS]
     )
+    num_more = len(differing) - len(rows)
     table = Table(
         caption=f"{plural(len(differing), 'key')} of {len(keys):,} that the scenarios set; {MISSING} is the default",
         headings=("Key", *values),
         rows=rows,
-        left_out=left_out(len(rows), len(differing), "key", "run.json"),
+        left_out=f"{plural(num_more, 'key')} more in the scenarios under Provenance." if num_more else "",
         is_sortable=False,
     )
     questions = {run.record.run.get("question") for run in runs if run.label in values}
     lead = _lead(len(differing)) + (" The scenarios do not ask the same question." if len(questions) > 1 else "")
+    if unread := [run.label for run in runs if run.label not in values]:
+        lead += f" Not compared, without a scenario that could be read: {listed(unread)}."
     return Section(anchor="differences", title="What differs", lead=lead, blocks=(table,) if rows else ())
 
 
 def _lead(num_differing: int) -> str:
     if not num_differing:
-        return "The scenarios set the same; what differs in the results is due to the seed, the version or the machine."
+        return "The scenarios set the same; what differs in the results is due to the version or the machine."
     if num_differing == 1:
         return "One key of the scenarios differs, and what follows is its effect."
     return "Several keys differ; what follows is the effect of all of them together."

@@ -96,3 +96,11 @@ def test_ratios_to_the_first_run_are_marked_by_what_is_better(make_record: Maker
 def test_the_page_of_one_run_has_no_differences(record: RunRecord) -> None:
     assert "What differs" not in build_page([record], title="t")
     assert "What differs" in build_page([record, record], title="t", labels=("a", "b"))
+
+
+def test_a_run_that_is_not_compared_is_named(make_record: Maker) -> None:
+    """Two of three have a scenario that can be read."""
+    runs = open_runs((make_record(), make_record(), make_record(run={"scenario": "law: ["})), ("a", "b", "c"), ())
+    section = differences_section(runs)
+    assert section is not None
+    assert section.lead.endswith("Not compared, without a scenario that could be read: c.")
