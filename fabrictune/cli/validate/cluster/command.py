@@ -1,6 +1,7 @@
 """`fabrictune validate cluster`: the user's own nodes, stage by stage, against the model of their fabric."""
 
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -144,7 +145,7 @@ def cluster(
     under torchrun or srun, each rank is this command. Limits come from the model of the planned fabric: line rate less
     headers, ECMP collisions that its hash may have, what hosts were measured to carry. A stage that lacks what it
     needs is skipped and counted. Each result is kept as its stage ends; the same command goes on where it was stopped.
-    The exit code is 0 if all is good, 3 if something failed or is incomplete.
+    The exit code is 0 if all is good, 1 for findings at or above --fail-on, 3 if a stage is incomplete.
 
     \b
     Example:
@@ -264,7 +265,7 @@ def _named_crew(nodes: NodeOptions, python: str) -> "Crew":
                 where="--via slurm",
                 found="no allocation of Slurm",
                 allowed="one with all nodes: a program stays on each of them while others are started beside it",
-                next_step=f"salloc --nodelist={','.join(nodes.arguments)} fabrictune validate cluster ...",
+                next_step=f"salloc --nodelist={shlex.quote(','.join(nodes.arguments))} fabrictune validate cluster ...",
             )
         )
     of_name = {host.name: host for host in hosts}
