@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from markupsafe import Markup
 
 from fabrictune.foundation.units import format_duration, format_fraction
+from fabrictune.foundation.visible_text import printable
 
 MISSING = "\u2013"  # shown in a table where a run has no such number
 TIMES = "\u00d7"
@@ -34,6 +36,10 @@ class Table:
     is_sortable: bool = True  # by a click; not where a column holds values of several units
     hints: tuple[str, ...] = ()  # what each heading means, shown when the pointer rests on it
 
+    def captioned(self, caption: str) -> Self:
+        """Return the table under another caption."""
+        return replace(self, caption=caption)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -44,6 +50,14 @@ class Figure:
     table: Table | None = None
     is_folded: bool = False  # shown on request
 
+    def captioned(self, caption: str) -> Self:
+        """Return the figure under another caption, which is the text of its drawing, too."""
+        earlier, later = (Markup('"{}"').format(printable(text)) for text in (self.caption, caption))
+        return replace(self, caption=caption, drawing=self.drawing.replace(earlier, later))
+
+
+Block = Figure | Table
+
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
@@ -52,7 +66,7 @@ class Section:
     anchor: str
     title: str
     lead: str  # one sentence: what to look for
-    blocks: tuple[Figure | Table, ...]
+    blocks: tuple[Block, ...]
 
 
 def words(content: str | Markup, *, tone: str = "") -> Cell:
@@ -90,13 +104,17 @@ def shown_of(shown: int, total: int, noun: str) -> str:
     return plural(total, noun) if shown == total else f"the first {shown:,} of {plural(total, noun)}"
 
 
-def merge_alike(tables: Iterable[tuple[str, Table]]) -> list[Table]:
-    """Return tables, given with the labels that their captions begin with; alike ones once, under all their labels."""
-    labels: dict[Table, list[str]] = {}
-    for label, table in tables:
-        assert table.caption.startswith(label), "the caption says whose table it is"
-        labels.setdefault(replace(table, caption=table.caption.removeprefix(label)), []).append(label)
-    return [replace(table, caption=f"{listed(names)}{table.caption}") for table, names in labels.items()]
+def merge_alike(blocks: Iterable[Block], labels: Sequence[str]) -> tuple[Block, ...]:
+    """Return blocks that are alike but for the label of their run once, under all their labels.
+
+    A block says whose it is at the begin of its caption, "incast-2: busiest links"; one of several runs does not.
+    """
+    longest_first = sorted(labels, key=len, reverse=True)
+    owners: dict[Block, list[str]] = {}
+    for block in blocks:
+        owner = next((label for label in longest_first if f"{block.caption}: ".startswith(f"{label}: ")), "")
+        owners.setdefault(block.captioned(block.caption.removeprefix(owner)), []).append(owner)
+    return tuple(block.captioned(f"{listed(names)}{block.caption}") for block, names in owners.items())
 
 
 def listed(names: Sequence[str]) -> str:

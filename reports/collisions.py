@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabrictune.foundation.units import format_rate
-from fabrictune.reports.blocks import MISSING, Cell, Section, Table, left_out, merge_alike, number, percent, words
+from fabrictune.reports.blocks import MISSING, Cell, Section, Table, left_out, number, percent, words
 from fabrictune.reports.record_view import LOADS, Run
 from fabrictune.reports.selection import select
 
@@ -16,11 +16,11 @@ MAX_QUEUE_PAIRS = 8  # named in a row
 
 def collisions_section(runs: Sequence[Run]) -> Section | None:
     """Return tables of colliding links and of overloaded receivers for each run that looked for them, or None."""
-    found = [(run.label, table) for run in runs for table in (collision_table(run), receiver_table(run)) if table]
-    if not found:
+    tables = tuple(table for run in runs for table in (collision_table(run), receiver_table(run)) if table)
+    if not tables:
         return None
     lead = "Links between switches that the hash oversubscribes, and receivers that too many send to at once."
-    return Section(anchor="collisions", title="Oversubscribed links", lead=lead, blocks=tuple(merge_alike(found)))
+    return Section(anchor="collisions", title="Oversubscribed links", lead=lead, blocks=tables)
 
 
 def collision_table(run: Run) -> Table | None:

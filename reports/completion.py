@@ -20,7 +20,6 @@ from fabrictune.reports.blocks import (
     Section,
     Table,
     left_out,
-    merge_alike,
     missing,
     number,
     plural,
@@ -41,9 +40,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     finishing = [run for run in runs if run.finished is not None]
     if not finishing:
         return None
-    slowest = merge_alike(
-        (run.label, slowest_queue_pairs(run, table)) for run in finishing if (table := _flows(run)) is not None
-    )
+    slowest = [slowest_queue_pairs(run, table) for run in finishing if (table := _flows(run)) is not None]
     unfinished = tuple(_unfinished(run) for run in runs if run.finished is None and _flows(run) is not None)
     lead = "A flow is one transfer, from ready to delivered. A step of a synchronous job ends with its slowest flow."
     return Section(

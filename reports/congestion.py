@@ -18,13 +18,13 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import (
+    Block,
     Cell,
     Figure,
     Section,
     Table,
     duration,
     left_out,
-    merge_alike,
     number,
     percent,
     plural,
@@ -38,7 +38,7 @@ from fabrictune.reports.record_view import PORTS, SAMPLES, Run
 MAX_INSTANTS = 320
 MAX_LINES = 3
 MAX_ROWS = 10
-LEFT, TOP, HEIGHT = 64.0, 62.0, 170.0
+LEFT, TOP, HEIGHT = 64.0, 44.0, 170.0
 LANE_HEIGHT, LANE_GAP = 76.0, 34.0  # of the lane of pauses, and of the space above it
 
 
@@ -80,8 +80,8 @@ def congestion_section(runs: Sequence[Run]) -> Section | None:
     """Return queue and pause timelines and the most paused ports, or None."""
     timelines = [(run, thin(run.label, samples)) for run in runs if (samples := run.rows(SAMPLES)) is not None]
     scale = SharedScale.of([timeline for _, timeline in timelines]) if timelines else None
-    blocks: list[Figure | Table] = [draw_timeline(run, line, scale) for run, line in timelines if scale is not None]
-    blocks += merge_alike((run.label, table) for run in runs if (table := worst_ports(run)) is not None)
+    blocks: list[Block] = [draw_timeline(run, line, scale) for run, line in timelines if scale]
+    blocks += [table for run in runs if (table := worst_ports(run)) is not None]
     if not blocks:
         return None
     lead = "A queue that stays deep marks an oversubscribed port; a PFC pause also stops victim flows behind it."
@@ -134,7 +134,6 @@ def draw_timeline(run: Run, timeline: CongestionTimeline, scale: SharedScale) ->
     up = axes.bytes_axis(1.05 * scale.queue_bytes, start=TOP + HEIGHT, end=TOP)
     foot = TOP + HEIGHT + (LANE_HEIGHT if scale.paused_ports else 0)
     parts: list[Markup] = [
-        svg.text(0, 14, timeline.label, class_="tier"),
         axes.draw_bottom(across, foot, TOP, "time"),
         axes.draw_left(up, LEFT, svg.WIDTH - 8, "queue"),
     ]
@@ -215,8 +214,8 @@ def _key(run: Run, timeline: CongestionTimeline) -> Markup:
     x = LEFT
     for line, port in enumerate(timeline.port_K):
         name = _port_name(run, port)
-        parts.append(svg.line(x, 30, x + 22, 30, line_style(line)))
-        parts.append(svg.text(x + 28, 34, name, class_="tick"))
+        parts.append(svg.line(x, 12, x + 22, 12, line_style(line)))
+        parts.append(svg.text(x + 28, 16, name, class_="tick"))
         x += 56 + 6.4 * len(name)
     return Markup("").join(parts)
 

@@ -10,7 +10,7 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.reports.blocks import Figure, Section, Table, duration, left_out, number, percent, words
+from fabrictune.reports.blocks import Block, Figure, Section, Table, duration, left_out, number, percent, words
 from fabrictune.reports.charts import Points, Scale, StackChart
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
@@ -40,7 +40,7 @@ _PERCENT = 100.0
 
 def effective_section(runs: Sequence[Run]) -> Section | None:
     """Return the time of each job by part, over the job and by outage, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         if (windows := run.rows(WINDOWS)) is not None:
             chart = time_chart(run.label, windows)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_rate
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, missing, number, words
+from fabrictune.reports.blocks import Block, Cell, Figure, Section, Table, duration, left_out, missing, number, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.fault_spans import bands_of, fault_spans
@@ -30,7 +30,7 @@ MAX_STEPS = 400  # of a drawn curve
 
 def faults_section(runs: Sequence[Run]) -> Section | None:
     """Return the faults of each run and the packets they cost, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         if (faults := run.rows(FAULTS)) is not None:
             if (goodput := run.rows(GOODPUT)) is not None:

@@ -11,12 +11,12 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports import svg
 from fabrictune.reports.blocks import (
+    Block,
     Cell,
     Figure,
     Section,
     Table,
     left_out,
-    merge_alike,
     missing,
     number,
     percent,
@@ -35,13 +35,13 @@ LEFT, GAP, ROW_HEIGHT, PLOT_HEIGHT = 150.0, 28.0, 84.0, 52.0
 
 def loads_section(runs: Sequence[Run]) -> Section | None:
     """Return the load profile of each measure and the busiest links of each run, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for measure in (offered_load, carried_load):
         loads = [(run, load) for run in runs if (load := measure(run)) is not None]
         if loads:
             is_second = bool(blocks)
             blocks.append(draw_profiles(distinct_loads([load for _, load in loads])))
-            blocks += merge_alike((run.label, busiest_links(run, load, is_folded=is_second)) for run, load in loads)
+            blocks += [busiest_links(run, load, is_folded=is_second) for run, load in loads]
     if not blocks:
         return None
     lead = (

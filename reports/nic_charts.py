@@ -36,6 +36,7 @@ CONGESTION = {
 class _Drawn:
     """Rates of one device, and the times of which something is told."""
 
+    label: str  # of the run
     title: str
     time_name: str
     curves: dict[str, tuple[FloatArray, FloatArray]]  # bits per second over seconds
@@ -56,7 +57,8 @@ def by_second(label: str, device: str, seconds: Columns, limit_bps: float) -> Fi
             curves[f"{name}, peak between samples"] = own["time_s"][rows], 8 * own["peak_rate"][rows]
     is_down = (own["class"].astype(str) == CounterClass.LINK_DOWN.value) & (own["mean_rate"] > 0)
     drawn = _Drawn(
-        title=f"{label}: {device} by the second",
+        label=label,
+        title=f"{device} by the second",
         time_name="time since the start",
         curves=curves,
         congestion=_congestion(own, "mean_rate"),
@@ -84,7 +86,8 @@ def by_sample(label: str, device: str, samples: Columns, phases: Columns | None,
             if name == device
         ]
     drawn = _Drawn(
-        title=f"{label}: {device}, the newest samples",
+        label=label,
+        title=f"{device}, the newest samples",
         time_name="time since the start",
         curves=curves,
         congestion=_congestion(own, "rate"),
@@ -140,7 +143,7 @@ def _draw(drawn: _Drawn) -> Figure:
         parts.append(svg.line(LEFT, foot, svg.WIDTH - 8, foot, "baseline"))
         parts += _lines(drawn.congestion, across, lane, len(drawn.curves), lane.end - 10)
         parts.append(svg.text(LEFT - 8, lane.end + 4, format_number(most), class_="tick", anchor="end"))
-    caption = f"{drawn.title}. {_band_sentence(drawn)}"
+    caption = f"{drawn.label}: {drawn.title}. {_band_sentence(drawn)}"
     table = _highest({**drawn.curves, **drawn.congestion}, set(drawn.curves))
     return Figure(drawing=svg.figure(foot + 40, caption, *parts), caption=caption, table=table)
 

@@ -7,8 +7,8 @@ import numpy as np
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_S, format_bytes, format_rate
 from fabrictune.reports.blocks import (
+    Block,
     Cell,
-    Figure,
     Section,
     Table,
     duration,
@@ -43,7 +43,7 @@ COUNT_NAMES = ("ECN marks", "CNPs", "Pauses", "Out of sequence")
 
 def nics_section(runs: Sequence[Run]) -> Section | None:
     """Return figures and tables of each run's NICs, and its transfers against what a NIC carries, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         blocks += _monitored(run)
         if (rates := run.rows(RATES)) is not None:
@@ -54,7 +54,7 @@ def nics_section(runs: Sequence[Run]) -> Section | None:
     return Section(anchor="nics", title="NICs", lead=lead, blocks=tuple(blocks))
 
 
-def _monitored(run: Run) -> Iterator[Figure | Table]:
+def _monitored(run: Run) -> Iterator[Block]:
     devices = run.rows(DEVICES)
     limits = {} if devices is None else dict(zip(devices["device"].tolist(), devices["rate_bps"].tolist(), strict=True))
     seconds, samples, phases = run.rows(SECONDS), run.rows(SAMPLES), run.rows(PHASES)

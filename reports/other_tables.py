@@ -24,7 +24,6 @@ from fabrictune.reports.blocks import (
     Table,
     duration,
     left_out,
-    merge_alike,
     missing,
     number,
     plural,
@@ -47,24 +46,24 @@ SHOW: Mapping[str, Callable[[float], str]] = {  # by unit
 
 def other_tables_section(runs: Sequence[Run], tables_drawn: Mapping[str, Collection[str]]) -> Section | None:
     """Return every table of the runs that is not among those drawn (by label of a run), and their other files."""
-    blocks: list[tuple[str, Table]] = []
+    blocks: list[Table] = []
     for run in runs:
         others = {name: table for name, table in run.record.tables.items() if name not in tables_drawn[run.label]}
         tables = {name: others[name] for name in TABLES if name in others}
         shown = (_table(run, TABLES[name], columns) for name, columns in tables.items() if num_rows(columns))
-        blocks += [(run.label, table) for table in shown]
+        blocks += shown
         empty = [name for name, columns in tables.items() if not num_rows(columns)]
         if empty:
             caption = f"{run.label}: no rows in {', '.join(empty)}"
-            blocks.append((run.label, Table(headings=(), rows=(), caption=caption)))
+            blocks.append(Table(headings=(), rows=(), caption=caption))
         if run.files:
-            blocks.append((run.label, _files(run)))
+            blocks.append(_files(run))
     if not blocks:
         return None
     lead = (
         "What the record holds beyond the sections above; docs/reference/record-tables.md says what each column means."
     )
-    return Section(anchor="tables", title="Other tables", lead=lead, blocks=tuple(merge_alike(blocks)))
+    return Section(anchor="tables", title="Other tables", lead=lead, blocks=tuple(blocks))
 
 
 def _table(run: Run, schema: TableSchema, columns: Columns) -> Table:

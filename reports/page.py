@@ -7,8 +7,10 @@ same bytes. Sections whose tables no record has are left out, and tables that no
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,9 +21,10 @@ from fabrictune.foundation.record_files import RecordFile, files_beside_tables
 from fabrictune.foundation.record_folders import PAGE
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.visible_text import printable
+from fabrictune.reports.answers.answer import Answer
 from fabrictune.reports.answers.catalog import answer_of
 from fabrictune.reports.attribution import attribution_section
-from fabrictune.reports.blocks import Section, listed
+from fabrictune.reports.blocks import Section, listed, merge_alike
 from fabrictune.reports.calibration import calibration_section
 from fabrictune.reports.checks import checks_section
 from fabrictune.reports.cluster import cluster_section
@@ -59,6 +62,7 @@ from fabrictune.reports.whatif import whatif_section
 TEMPLATES = Path(__file__).with_name("templates")
 PAGE_NAME = PAGE
 MAX_LABEL = 40  # characters
+T = TypeVar("T")
 
 # In the order of the page: first how good it is, then where, then why. A new section is a function of the runs that
 # returns its blocks, or None where no run has its tables, and a line here. Tables that no section reads are listed
@@ -117,6 +121,7 @@ def build_page(
 def make_sections(runs: Sequence[Run]) -> list[Section]:
     """Return the sections that have something to show, the last of them with the tables that no other has read."""
     sections: list[Section] = []
+    labels = [run.label for run in runs]
     tables_drawn: dict[str, set[str]] = {run.label: set() for run in runs}
     for make in SECTIONS:
         unread = [run.unread() for run in runs]
@@ -127,7 +132,9 @@ def make_sections(runs: Sequence[Run]) -> list[Section]:
         for run in unread if make is not kpi_section else ():  # an indicator shows a sum, not the table
             tables_drawn[run.label] |= run.tables_read
     others = other_tables_section(runs, tables_drawn)
-    return [*sections, others] if others is not None else sections
+    if others is not None:
+        sections.append(others)
+    return [replace(section, blocks=merge_alike(section.blocks, labels)) for section in sections]
 
 
 def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
@@ -207,7 +214,7 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
         .render(
             title=title,
             questions=_questions(runs),
-            answers=[(run.label, answer) for run in runs if (answer := answer_of(run)) is not None],
+            answers=_answers(runs),
             verdict=make_verdict(runs),
             has_several=len(runs) > 1,
             sections=sections,
@@ -220,11 +227,20 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
     )
 
 
+def _answers(runs: Sequence[Run]) -> list[tuple[str, Answer]]:
+    """Return (runs, answer) for each answer; without runs where all share it."""
+    return _by_what_is_said({run.label: answer for run in runs if (answer := answer_of(run)) is not None}, len(runs))
+
+
 def _questions(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return (runs, question) for each question that a scenario set out to answer; without runs where all share it."""
-    asked: dict[str, list[str]] = {}
-    for run in runs:
-        question = run.record.run.get("question")
-        if isinstance(question, str) and question:
-            asked.setdefault(question, []).append(run.label)
-    return [("" if len(labels) == len(runs) else listed(labels), question) for question, labels in asked.items()]
+    asked = {run.label: run.record.run.get("question") for run in runs}
+    return _by_what_is_said({label: text for label, text in asked.items() if isinstance(text, str) and text}, len(runs))
+
+
+def _by_what_is_said(said: Mapping[str, T], num_runs: int) -> list[tuple[str, T]]:
+    """Return (runs, what they say), each once; without runs where all say the same."""
+    labels: dict[T, list[str]] = {}
+    for label, what in said.items():
+        labels.setdefault(what, []).append(label)
+    return [("" if len(names) == num_runs else listed(names), what) for what, names in labels.items()]

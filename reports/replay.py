@@ -129,7 +129,7 @@ def _own(table: Columns, part: str) -> Columns:
 
 
 def _title(run: Run, part: str) -> str:
-    return f"{run.label}, {part}" if part else run.label
+    return f"{run.label}: {part}" if part else run.label
 
 
 def _time(time_ps: int) -> Cell:

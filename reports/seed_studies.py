@@ -9,7 +9,19 @@ from markupsafe import Markup
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_rate
 from fabrictune.reports import svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, shown_of, words
+from fabrictune.reports.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Section,
+    Table,
+    left_out,
+    missing,
+    number,
+    percent,
+    shown_of,
+    words,
+)
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
@@ -44,7 +56,7 @@ EFFECT_HEADINGS = ("Effect on", "P(overload)", "Flow throughput", "Min flow thro
 
 def outcomes_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure and a table for each run that measured outcomes over seeds, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         for what, selection in STUDIES.items():
             if (outcomes := run.rows(selection)) is not None:

@@ -8,7 +8,19 @@ from markupsafe import Markup
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.reports import svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, missing, number, percent, words
+from fabrictune.reports.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Section,
+    Table,
+    duration,
+    left_out,
+    missing,
+    number,
+    percent,
+    words,
+)
 from fabrictune.reports.load_scale import key
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
@@ -29,7 +41,7 @@ DIFFERENCES = select("decay_differences", "part", "own_ns", "other_ns", "change_
 
 def stragglers_section(runs: Sequence[Run]) -> Section | None:
     """Return the heat map and the tables of each run, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         if (heat := run.rows(HEAT)) is not None and len(heat["host"]):
             blocks.append(_draw(run.label, heat))

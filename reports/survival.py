@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, words
+from fabrictune.reports.blocks import Block, Cell, Figure, Section, Table, left_out, missing, number, percent, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
@@ -28,7 +28,7 @@ _PERCENT = 100.0
 
 def survival_section(runs: Sequence[Run]) -> Section | None:
     """Return the curve and the tables of each planned job, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         if (intervals := run.rows(INTERVALS)) is not None:
             chart = interval_chart(run.label, intervals)

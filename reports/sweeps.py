@@ -12,7 +12,19 @@ from fabrictune.foundation.errors import Mistake, RecordError, quote
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.reports import axes, svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
+from fabrictune.reports.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Section,
+    Table,
+    left_out,
+    missing,
+    number,
+    percent,
+    plural,
+    words,
+)
 from fabrictune.reports.charts import PointChart, Scale
 from fabrictune.reports.curves import HEIGHT, TOP, plot_axes
 from fabrictune.reports.record_view import Run
@@ -34,7 +46,7 @@ Ends = FloatArray  # value, low and high of each point, shape (3, P)
 
 def sweeps_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure and a table of sensitivities for each run that is a sweep, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         points, objectives, sensitivity = run.table(POINTS), run.rows(OBJECTIVES), run.rows(SENSITIVITY)
         if points is not None and objectives is not None:

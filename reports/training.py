@@ -10,7 +10,19 @@ import numpy as np
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, plural, words
+from fabrictune.reports.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Section,
+    Table,
+    duration,
+    missing,
+    number,
+    percent,
+    plural,
+    words,
+)
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
@@ -35,7 +47,7 @@ MAX_STEPS = 200  # points of a curve
 def training_section(runs: Sequence[Run]) -> Section | None:
     """Return the runs' losses in one figure with a table of their speeds, and a table for each ablation, or None."""
     trained = {run.label: table for run in runs if (table := run.rows(TRAINING)) is not None}
-    blocks: list[Figure | Table] = [draw_losses(trained), speeds_table(trained)] if trained else []
+    blocks: list[Block] = [draw_losses(trained), speeds_table(trained)] if trained else []
     blocks += [ablation_table(run.label, table) for run in runs if (table := run.rows(ABLATION_STEPS)) is not None]
     if not blocks:
         return None

@@ -6,7 +6,7 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
-from fabrictune.reports.blocks import Figure, Section, Table, left_out, number, percent, words
+from fabrictune.reports.blocks import Block, Figure, Section, Table, left_out, number, percent, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
@@ -19,7 +19,7 @@ MAX_LINKS = 40
 
 def twin_section(runs: Sequence[Run]) -> Section | None:
     """Return the curves and links of each training that has a twin, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         if (steps := run.rows(STEPS)) is not None and len(steps["step"]) > 1:
             chart = steps_chart(run.label, steps)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabrictune.foundation.checks import Result, count_checks
 from fabrictune.foundation.finding_rules.catalog import find_rule
@@ -13,7 +13,7 @@ from fabrictune.foundation.finding_rules.settings import describe_site
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Finding, Severity
 from fabrictune.foundation.units import format_bytes, format_duration
-from fabrictune.reports.blocks import MISSING, plural
+from fabrictune.reports.blocks import MISSING, listed, plural
 from fabrictune.reports.kpi_table import format_kpi
 from fabrictune.reports.kpis import Kpi, run_kpis
 from fabrictune.reports.record_view import TRANSFERS, Run
@@ -36,9 +36,9 @@ JCT = METRICS["makespan"].label
 
 @dataclass(frozen=True, kw_only=True)
 class FindingGroup:
-    """Findings of one rule and severity in one run: the first in full, the others by entity."""
+    """Findings of one rule and severity: the first in full, the others by entity."""
 
-    label: str
+    label: str  # of the run, or of all runs with just these
     finding: Finding
     others: tuple[Finding, ...]
     num_left_out: int
@@ -88,15 +88,16 @@ def make_verdict(runs: Sequence[Run]) -> Verdict:
 
 
 def group_findings(runs: Sequence[Run]) -> list[FindingGroup]:
-    """Return the findings of all runs, most severe first, those of one rule and run together."""
+    """Return the findings of all runs, most severe first, those of one rule and run together; alike groups once."""
     alike: dict[tuple[int, int, str], list[Finding]] = {}
     for order, run in enumerate(runs):
         for finding in run.record.findings:
             alike.setdefault((-finding.severity.rank, order, finding.id), []).append(finding)
     unkept = [_unkept(run) for run in runs]
-    return [
-        FindingGroup(
-            label=runs[order].label,
+    owners: dict[FindingGroup, list[str]] = {}
+    for (_, order, _), findings in sorted(alike.items(), key=lambda item: item[0][:2]):
+        group = FindingGroup(
+            label="",
             finding=findings[0],
             others=tuple(findings[1 : 1 + MAX_ALIKE]),
             num_left_out=max(len(findings) - 1 - MAX_ALIKE, 0),
@@ -104,8 +105,8 @@ def group_findings(runs: Sequence[Run]) -> list[FindingGroup]:
             reference=reference(findings[0].id),
             num_unkept=unkept[order].pop(findings[0].id, 0),
         )
-        for (_, order, _), findings in sorted(alike.items(), key=lambda item: item[0][:2])
-    ]
+        owners.setdefault(group, []).append(runs[order].label)
+    return [replace(group, label=listed(labels)) for group, labels in owners.items()]
 
 
 def _unkept(run: Run) -> dict[str, int]:
@@ -125,10 +126,13 @@ def _has_passed(run: Run) -> bool:
 
 def _checks(runs: Sequence[Run]) -> str:
     """Return how the checks ended; of several runs each by its label."""
-    counted = [count_checks(run.record.checks) for run in runs]
+    labels: dict[str, list[str]] = {}
+    for run in runs:
+        labels.setdefault(count_checks(run.record.checks), []).append(run.label)
     if len(runs) == 1:
-        return f"{counted[0][0].upper()}{counted[0][1:]}."
-    return " ".join(f"{run.label}: {text}." for run, text in zip(runs, counted, strict=True))
+        (text,) = labels
+        return f"{text[0].upper()}{text[1:]}."
+    return " ".join(f"{listed(names)}: {text}." for text, names in labels.items())
 
 
 def _nothing_found(runs: Sequence[Run], *, has_passed: bool) -> str:

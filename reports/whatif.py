@@ -9,7 +9,7 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_duration
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
+from fabrictune.reports.blocks import Block, Cell, Figure, Section, Table, left_out, number, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
@@ -26,7 +26,7 @@ STEP, LOW, HIGH = "step", "lower end", "upper end"
 
 def whatif_section(runs: Sequence[Run]) -> Section | None:
     """Return figures and a table for each run that changed a job's network, or None."""
-    blocks: list[Figure | Table] = []
+    blocks: list[Block] = []
     for run in runs:
         if (variants := run.rows(VARIANTS)) is not None:
             blocks += [_draw(chart) for chart in whatif_charts(run.label, variants)]

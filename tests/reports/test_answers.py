@@ -16,6 +16,7 @@ from fabrictune.reports.page import build_page
 from fabrictune.reports.record_view import open_run
 from tests.browser.pages import KINDS
 from tests.browser.pages import make_record as record_of_kind
+from tests.reports.conftest import two_flow_tables
 
 MakeRecord = Callable[..., RunRecord]
 ENDS = ("", "_low", "_high")
@@ -233,6 +234,8 @@ def test_timers_say_which_setting_survives_the_flap() -> None:
 
 def test_of_several_runs_each_answer_has_its_label(make_record: MakeRecord) -> None:
     """And settings are folded, for there are several."""
-    html = build_page([make_record(), make_record()], title="page", labels=["a", "b"])
-    assert "<p><b>a</b> The job takes 200 us.</p>" in html
-    assert "<p><b>b</b> The job takes 200 us.</p>" in html
+    slower = {**two_flow_tables()["transfers"], "finish_ps": np.array([100_000_000, 250_000_000])}
+    records = [make_record(), make_record(tables={"transfers": slower}), make_record()]
+    html = build_page(records, title="page", labels=["a", "b", "c"])
+    assert "<p><b>a, c</b> The job takes 200 us.</p>" in html
+    assert "<p><b>b</b> The job takes 250 us.</p>" in html
