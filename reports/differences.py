@@ -23,7 +23,7 @@ Values = Mapping[str, str]
 
 def differences_section(runs: Sequence[Run]) -> Section | None:
     """Return a row for each key that differs, or None for one run and where no two have a scenario."""
-    values = {run.label: found for run in runs if (found := _values(run))}
+    values = {run.label: found for run in runs if (found := scenario_values(run))}
     if len(values) < 2:
         return None
     keys = list(dict.fromkeys(key for found in values.values() for key in found))
@@ -54,8 +54,11 @@ def _lead(num_differing: int) -> str:
     return "Several keys differ; what follows is the effect of all of them together."
 
 
-def _values(run: Run) -> Values:
-    """Return what a run's scenario sets, by key; nothing without a scenario that can be read."""
+def scenario_values(run: Run) -> Values:
+    """Return what a run's scenario sets, by key; nothing without a scenario that can be read.
+
+    Names are left out, and the seed is the one that the run had.
+    """
     text = run.record.run.get("scenario")
     if not isinstance(text, str) or len(text) > MAX_SCENARIO:
         return {}

@@ -26,6 +26,7 @@ from fabrictune.reports.answers.catalog import answer_of
 from fabrictune.reports.attribution import attribution_section
 from fabrictune.reports.blocks import Section, listed, merge_alike
 from fabrictune.reports.calibration import calibration_section
+from fabrictune.reports.changes import changes_section
 from fabrictune.reports.checks import checks_section
 from fabrictune.reports.cluster import cluster_section
 from fabrictune.reports.collectives import collectives_section
@@ -71,6 +72,7 @@ SECTIONS = (
     differences_section,
     checks_section,
     kpi_section,
+    changes_section,
     cluster_section,
     comparison_section,
     outcomes_section,
@@ -99,6 +101,7 @@ SECTIONS = (
     nics_section,
     timers_section,
 )
+SUMS = (kpi_section, changes_section)  # they show numbers made from tables, not the tables
 
 
 def build_page(
@@ -129,7 +132,7 @@ def make_sections(runs: Sequence[Run]) -> list[Section]:
         if section is None:
             continue
         sections.append(section)
-        for run in unread if make is not kpi_section else ():  # an indicator shows a sum, not the table
+        for run in unread if make not in SUMS else ():
             tables_drawn[run.label] |= run.tables_read
     others = other_tables_section(runs, tables_drawn)
     if others is not None:

@@ -13,10 +13,13 @@ from fabrictune.foundation.finding_rules.settings import describe_site
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Finding, Severity
 from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.reports.answers.answer import spread
 from fabrictune.reports.blocks import MISSING, listed, plural
+from fabrictune.reports.changes import change_over_seeds
 from fabrictune.reports.kpi_table import format_kpi
 from fabrictune.reports.kpis import Kpi, run_kpis
 from fabrictune.reports.record_view import TRANSFERS, Run
+from fabrictune.reports.repetitions import Repetitions, label_of, repetitions_of
 
 MAX_GROUPS = 40
 MAX_ALIKE = 50  # findings of one group that are listed
@@ -160,7 +163,13 @@ def _count(runs: Sequence[Run]) -> str:
 
 
 def _compare(indicators: dict[str, dict[str, Kpi]], runs: Sequence[Run]) -> str:
-    """Return how much longer the slowest run took than the fastest, or "" for fewer than two."""
+    """Return how much longer the slowest run took than the fastest, or "" for fewer than two.
+
+    Of scenarios that were run under several seeds each, how much longer all runs of one took.
+    """
+    groups = repetitions_of(runs)
+    if len(groups) > 1 and (sentence := _compare_scenarios(groups, indicators)):
+        return sentence
     times = {label: kpis[JCT].value for label, kpis in indicators.items() if JCT in kpis}
     times = {label: time_ps for label, time_ps in times.items() if math.isfinite(time_ps)}
     if len(times) < 2:
@@ -169,7 +178,21 @@ def _compare(indicators: dict[str, dict[str, Kpi]], runs: Sequence[Run]) -> str:
     if times[slow] == times[fast]:
         return f"All runs take {format_duration(times[fast])}."
     ratio = times[slow] / times[fast]
-    return f"{slow} takes {ratio:.2f} times as long as {fast}{_other_work(slow, fast, runs)}."
+    cause = "; only their seeds differ" if groups else _other_work(slow, fast, runs)
+    return f"{slow} takes {ratio:.2f} times as long as {fast}{cause}."
+
+
+def _compare_scenarios(groups: Sequence[Repetitions], indicators: dict[str, dict[str, Kpi]]) -> str:
+    """Return how much longer the runs of the slowest scenario took than those of the fastest, with the interval."""
+    if not all(JCT in indicators[run.label] for group in groups for run in group):
+        return ""
+    fast, *_, slow = sorted(groups, key=lambda group: sum(indicators[run.label][JCT].value for run in group))
+    change = change_over_seeds((fast, slow), JCT)
+    if change is None:
+        return ""
+    ratio = spread((1 + change.value, 1 + change.low, 1 + change.high), "{:.2f}".format)
+    doubt = "" if change.is_sure else " It may be chance."
+    return f"{label_of(slow)} take {ratio} times as long as {label_of(fast)}, over seeds.{doubt}"
 
 
 def _other_work(slow: str, fast: str, runs: Sequence[Run]) -> str:

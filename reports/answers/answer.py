@@ -63,8 +63,8 @@ def points(fraction: float) -> str:
 
 
 def change(fraction: float) -> str:
-    """Return a relative change: "-4.2 %"."""
-    return f"{100 * fraction:+.1f} %"
+    """Return a relative change: "-4.2 %", one that rounds to nothing as "+0.0 %"."""
+    return f"{round(100 * fraction, 1) + 0.0:+.1f} %"
 
 
 def outcome(run: Run) -> Mapping[str, float]:
