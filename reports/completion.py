@@ -153,10 +153,7 @@ def _percentile_row(label: str, times_T: FloatArray) -> tuple[Cell, ...]:
 def _queue_pair_row(run: Run, transfers: Columns, row: int) -> tuple[Cell, ...]:
     """Return the row of a queue pair by its slowest transfer."""
     is_same_T = transfers["qp"] == transfers["qp"][row]
-    source, destination = int(transfers["source"][row]), int(transfers["destination"][row])
-    name = f"NIC {source} → NIC {destination}"
-    if run.fabric is not None:
-        name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
+    name = run.pair_label(int(transfers["source"][row]), int(transfers["destination"][row]))
     slowest = {name: column[row : row + 1] for name, column in transfers.items()}
     size, time_ps, rate_bps = int(transfers["bytes"][row]), completion_times_ps(slowest)[0], throughputs_bps(slowest)[0]
     return (

@@ -165,7 +165,7 @@ def queue_chart(run: Run, timeline: CongestionTimeline) -> LineChart:
         across=Scale(name="time", low=0, high=times_ps[-1] or 1.0, unit="ps"),
         up=Scale(name="queue", low=0, high=1.05 * (int(timeline.deepest_bytes_B.max()) or 1), unit="bytes"),
         curves={
-            _port_name(run, port): list(zip(times_ps, queue_B.tolist(), strict=True))
+            run.port_label(port): list(zip(times_ps, queue_B.tolist(), strict=True))
             for port, queue_B in zip(timeline.port_K, timeline.queue_bytes_KB, strict=True)
         },
         caption=f"{timeline.label}: queue depth over time",
@@ -177,7 +177,7 @@ def _drawn_queues(run: Run, timeline: CongestionTimeline) -> Table:
     peaks = zip(timeline.port_K, timeline.peak_bytes_K, timeline.peak_time_ps_K, timeline.median_bytes_K, strict=True)
     rows = [
         (
-            words(_port_name(run, port)),
+            words(run.port_label(port)),
             number(peak, format_bytes(peak)),
             number(when_ps, duration(when_ps)),
             number(median, format_bytes(median)),
@@ -213,15 +213,11 @@ def _key(run: Run, timeline: CongestionTimeline) -> Markup:
     parts: list[Markup] = []
     x = LEFT
     for line, port in enumerate(timeline.port_K):
-        name = _port_name(run, port)
+        name = run.port_label(port)
         parts.append(svg.line(x, 12, x + 22, 12, line_style(line)))
         parts.append(svg.text(x + 28, 16, name, class_="tick"))
         x += 56 + 6.4 * len(name)
     return Markup("").join(parts)
-
-
-def _port_name(run: Run, port: int) -> str:
-    return run.fabric.link_label(port) if run.fabric is not None else f"port {port}"
 
 
 def worst_ports(run: Run) -> Table | None:

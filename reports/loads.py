@@ -1,6 +1,6 @@
 """Per-link load: how evenly the links of each class share the traffic, and which links carry most."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -81,11 +81,7 @@ def draw_profiles(loads: Sequence[LinkLoad]) -> Figure:
 def _draw_profile(load_L: FloatArray, left: float, y: float, width: float, top: float) -> Markup:
     bars_B = _highest_of_each(load_L, MAX_BARS)
     foot, pitch = y + PLOT_HEIGHT, min(width / len(bars_B), 24.0)
-    parts = []
-    for index, (load, step) in enumerate(zip(bars_B.tolist(), step_of(bars_B).tolist(), strict=True)):
-        if step:
-            tall = max(PLOT_HEIGHT * load / top, 1.0)
-            parts.append(svg.rectangle(left + index * pitch, foot - tall, pitch * 0.86, tall, f"fill-{step}"))
+    parts = list(_bars(bars_B, left, foot, pitch, PLOT_HEIGHT / top))
     mean = float(load_L.mean())
     parts.append(svg.line(left, foot, left + width, foot, "baseline"))
     parts.append(svg.line(left, foot - PLOT_HEIGHT / top, left + width, foot - PLOT_HEIGHT / top, "limit"))
@@ -98,6 +94,19 @@ def _draw_profile(load_L: FloatArray, left: float, y: float, width: float, top: 
         summary += f"; {len(bars_B)} bars, each the highest of its links"
     parts.append(svg.text(left, foot + 15, summary, class_="tick"))
     return Markup("").join(parts)
+
+
+def _bars(bars_B: FloatArray, left: float, foot: float, pitch: float, scale: float) -> Iterator[Markup]:
+    """Yield the bars of loads above 0, those of one step as one path."""
+    step_B = step_of(bars_B)
+    tall_B = np.maximum(scale * bars_B, 1.0)
+    for step in np.unique(step_B[step_B > 0]).tolist():
+        places = np.flatnonzero(step_B == step).tolist()
+        bars = (
+            f"M{left + place * pitch:.1f} {foot:.1f}v{-tall_B[place]:.1f}h{0.86 * pitch:.1f}V{foot:.1f}z"
+            for place in places
+        )
+        yield svg.tag("path", d="".join(bars), class_=f"fill-{step}")
 
 
 def _highest_of_each(sorted_L: FloatArray, limit: int) -> FloatArray:

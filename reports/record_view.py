@@ -101,6 +101,16 @@ class Run:
         """The checked table `fabric`, in the record's order."""
         return self._checked.get(FABRIC)
 
+    def port_label(self, port: int) -> str:
+        """Return the link that a port sends into, its number where the run has no fabric."""
+        return self.fabric.link_label(port) if self.fabric is not None else f"port {port}"
+
+    def pair_label(self, source: int, destination: int) -> str:
+        """Return the two NICs of a transfer, their numbers where the run has no fabric."""
+        if self.fabric is None:
+            return f"NIC {source} → NIC {destination}"
+        return f"{self.fabric.nic_label(source)} → {self.fabric.nic_label(destination)}"
+
     def unread(self) -> Self:
         """Return the run as one of which nothing was read yet; what was checked remains so."""
         return replace(self, _tables_read=set())

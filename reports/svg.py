@@ -63,17 +63,32 @@ def rectangle(x: float, y: float, width: float, height: float, class_: str, *chi
 
 def polyline(points: list[tuple[float, float]], class_: str) -> Markup:
     """Return an open path through points."""
-    return tag("path", d="M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points), class_=class_)
+    return tag("path", d=_path(points), class_=class_)
 
 
 def area(points: list[tuple[float, float]], class_: str) -> Markup:
     """Return a closed path through points."""
-    return tag("path", d="M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points) + "Z", class_=class_)
+    return tag("path", d=f"{_path(points)}Z", class_=class_)
 
 
 def hint(content: str) -> Markup:
     """Return the text shown when the pointer rests on the parent."""
     return tag("title", content)
+
+
+def _path(points: list[tuple[float, float]]) -> str:
+    """Return a path through points; a step of a staircase is half as long as a slope, and none where nothing moves."""
+    written: list[str] = []
+    last_x = last_y = ""
+    for x, y in ((_number(x), _number(y)) for x, y in points):
+        if not written:
+            written.append(f"M{x} {y}")
+        elif x != last_x:
+            written.append(f"H{x}" if y == last_y else f"L{x} {y}")
+        elif y != last_y:
+            written.append(f"V{y}")
+        last_x, last_y = x, y
+    return "".join(written)
 
 
 def _value(value: str | int | float) -> str:

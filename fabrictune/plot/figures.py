@@ -19,6 +19,7 @@ from fabrictune.reports.collectives import MEASUREMENTS, MODEL, bandwidth_charts
 from fabrictune.reports.completion import completion_chart, completions_ps
 from fabrictune.reports.congestion import queue_chart, thin
 from fabrictune.reports.effective import WINDOWS, time_chart
+from fabrictune.reports.flows import FLOW_SAMPLES, FlowTimeline, flow_charts
 from fabrictune.reports.link_load import carried_load, offered_load
 from fabrictune.reports.page import open_runs
 from fabrictune.reports.pair_map import RDMA_TRANSFERS, PairMap, pair_maps
@@ -27,6 +28,7 @@ from fabrictune.reports.selection import Selection
 from fabrictune.reports.startup import COSTS, STORMS, storm_chart
 from fabrictune.reports.survival import INTERVALS, interval_chart
 from fabrictune.reports.sweeps import OBJECTIVES, POINTS, sweep_charts
+from fabrictune.reports.throughput import SENT, PortThroughput, throughput_charts
 from fabrictune.reports.training import TRAINING, loss_chart
 from fabrictune.reports.whatif import VARIANTS, whatif_charts
 
@@ -54,6 +56,33 @@ def queues(record: RunRecord) -> "Figure":
     """Return the deepest sampled queues over time. Raises RecordError."""
     ((run, samples),) = _tables(record, (), SAMPLES, "samples of queues")
     return _line_figure(queue_chart(run, thin(run.label, samples)))
+
+
+def throughput(record: RunRecord) -> "Figure":
+    """Return what the sampled ports that sent most carried over time, with the mean of all. Raises RecordError."""
+    ((run, sent),) = _tables(record, (), SENT, "samples of ports")
+    sampled = PortThroughput.of(sent)
+    if sampled is None:
+        raise NothingToDrawError(Mistake(where=run.label, found="samples of a single instant"), [run.label])
+    (chart,) = throughput_charts([(run, sampled)])
+    return _line_figure(chart)
+
+
+def flows(record: RunRecord) -> "Figure":
+    """Return rate, window and round trip over time of the sampled queue pairs that the page draws.
+
+    A quantity that is the same throughout is left out. Raises RecordError.
+    """
+    ((run, samples),) = _tables(record, (), FLOW_SAMPLES, "samples of queue pairs")
+    timeline = FlowTimeline.of(run, samples)
+    charts = [] if timeline is None else flow_charts([timeline])[0]
+    if not charts:
+        raise NothingToDrawError(Mistake(where=run.label, found="no sample of a queue pair that changes"), [run.label])
+    figure, axes = rendering.new_figure(len(charts))
+    for each, chart in zip(axes, charts, strict=True):
+        rendering.draw_lines(each, chart)
+        each.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
+    return figure
 
 
 def link_loads(records: Records, labels: Sequence[str] = ()) -> "Figure":

@@ -28,6 +28,8 @@ JOINT: Mapping[str, "Callable[[Sequence[RunRecord], Sequence[str]], Figure]"] = 
 }
 SINGLE: Mapping[str, "Callable[[RunRecord], Figure]"] = {
     "queues": figures.queues,
+    "throughput": figures.throughput,
+    "flows": figures.flows,
     "sweep": figures.sweep,
     "whatif": figures.whatif,
     "survival": figures.survival,

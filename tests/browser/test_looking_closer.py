@@ -24,7 +24,7 @@ TRANSFORMS = "[...document.querySelectorAll('g.plot')].map((group) => group.getA
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a page with 60 checks, and two plots over 100 us: queues, and goodput under a fault."""
+    """Return a page with 60 checks, and three plots over 100 us: throughput, queues, and goodput under a fault."""
     faults: Mapping[str, np.ndarray] = {
         "description": np.array(["flap tor0:swp3 -> tor1:swp3"], object),
         "begin_ps": np.array([20_000_000]),
@@ -78,22 +78,22 @@ def test_a_sorted_table_begins_at_its_first_page_again(tab: Tab, page: Path) -> 
 
 
 def test_plots_over_time_share_a_crosshair(tab: Tab, page: Path) -> None:
-    """The pointer in the middle of one plot is at 50 us in both."""
+    """The pointer in the middle of one plot is at 50 us in all."""
     open_page(tab, page)
     tab.evaluate(pointer("pointermove", 0.5))
     labels = tab.evaluate(LABELS)
-    assert [seen for seen, _ in labels] == ["visible"] * 2
-    assert [text for _, text in labels] == ["50 us"] * 2
+    assert [seen for seen, _ in labels] == ["visible"] * 3
+    assert [text for _, text in labels] == ["50 us"] * 3
     tab.evaluate("document.querySelector('g.plot').closest('.figure').dispatchEvent(new PointerEvent('pointerleave'))")
-    assert [seen for seen, _ in tab.evaluate(LABELS)] == ["hidden"] * 2
+    assert [seen for seen, _ in tab.evaluate(LABELS)] == ["hidden"] * 3
 
 
 def test_a_drag_shows_its_stretch_of_time_in_every_plot(tab: Tab, page: Path) -> None:
-    """From a quarter to a half of the time: four times as wide, in both; a button and Escape show all of it again."""
+    """From a quarter to a half of the time: four times as wide, in all; a button and Escape show all of it again."""
     open_page(tab, page)
     drag = f"{pointer('pointerdown', 0.25)}; {pointer('pointermove', 0.5)}; {pointer('pointerup', 0.5)}"
     tab.evaluate(drag)
-    assert [round(float(text.split("scale(")[1].split()[0]), 3) for text in tab.evaluate(TRANSFORMS)] == [4.0] * 2
+    assert [round(float(text.split("scale(")[1].split()[0]), 3) for text in tab.evaluate(TRANSFORMS)] == [4.0] * 3
     ticks = "[...document.querySelectorAll('.figure > g:not([class]) text')].map((text) => text.textContent)"
     assert tab.evaluate(ticks)[:6] == ["25 us", "30 us", "35 us", "40 us", "45 us", "50 us"]
     tab.click(".reset-time:not([hidden])")

@@ -104,11 +104,11 @@ def test_fits_without_a_scenario_are_shown() -> None:
 
 def test_a_long_table_is_folded_with_its_true_count() -> None:
     """Twelve of 5,000 rows, closed until asked for."""
-    samples = {name: np.arange(5000) for name in ("time_ps", "qp", "rate_bps")}
-    html = section_of(other_page(flow_samples=samples))
-    assert "<details><summary>run: flow_samples, 5,000 rows; a row is a sampled queue pair at one instant" in html
+    aborts = {name: np.arange(5000) for name in ("qp", "time_ps")}
+    html = section_of(other_page(aborts=aborts))
+    assert "<details><summary>run: aborts, 5,000 rows; a row is a queue pair that ran out of retries" in html
     assert html.count('<tr><th scope="row"') == MAX_ROWS == 12
-    assert "4,988 rows more in table “flow_samples” of the record." in html
+    assert "4,988 rows more in table “aborts” of the record." in html
 
 
 def test_numbers_of_ports_are_named(make_record: MakeRecord) -> None:

@@ -68,10 +68,10 @@ def test_every_tag_is_closed_in_its_turn(record: RunRecord) -> None:
 
 
 def test_every_drawing_is_well_formed_and_named(record: RunRecord) -> None:
-    """Fabric, two load profiles, completion times and queues: five drawings, each with its text."""
+    """Fabric, two load profiles, completion times, throughput and queues: six drawings, each with its text."""
     html = build_page([record], title="one")
     drawings = re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)
-    assert len(drawings) == 5
+    assert len(drawings) == 6
     for drawing in drawings:
         root = ElementTree.fromstring(drawing)
         assert root.get("role") == "img"
@@ -438,6 +438,7 @@ def test_a_fabric_of_12288_nics_makes_a_small_page(make_record: MakeRecord) -> N
             "time_ps": sample // 100 * 1000,
             "port": sample % 100,
             "queue_bytes": sample * 7919 % 99_991,
+            "tx_bytes": sample // 100 * (sample % 100),
             "paused": sample % 2,
         },
         "loads": {

@@ -20,7 +20,7 @@ RUN = {
     "fabric": {"builder": "fat_tree", "radix": 4},
     "traffic": {"workload": "permutation", "message": "256 KB"},
     "law": "dcqcn",
-    "probe": {"interval": "2 us", "ports": "all"},
+    "probe": {"interval": "2 us", "ports": "all", "all_flows": True},
 }
 
 
@@ -66,6 +66,15 @@ def test_queues_and_loads_are_drawn_from_a_run(record: ft.RunRecord) -> None:
     titles = [axes.get_title() for axes in ft.plot.link_loads(analysis).axes]
     assert titles
     assert all("offered load" in title for title in titles)
+
+
+def test_rates_over_time_are_the_pages_curves(record: ft.RunRecord) -> None:
+    """Throughput on one plot; each quantity of flows that changes on one of its own, all over the same time."""
+    (ports,) = ft.plot.throughput(record).axes
+    assert (len(ports.lines), ports.get_ylabel()) == (4, "throughput, Gbps")
+    flows = ft.plot.flows(record).axes
+    assert [axes.get_ylabel() for axes in flows] == ["round trip, us"], "no rate is cut in so short a run"
+    assert [len(axes.lines) for axes in flows] == [4]
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
