@@ -113,7 +113,7 @@ class Conductor:
         if self._current == len(self.conditions):
             return
         condition, built = self.conditions[self._current], self.testbed.built
-        sent_bytes = read_connections(built)
+        sent_bytes = {flow: sent.acknowledged_bytes for flow, sent in read_connections(built).items()}
         flows = list(sent_bytes)
         if condition.collisions != "calibration":
             heaviest = {seed: self._heaviest(sent_bytes, seed) for seed in SEEDS}

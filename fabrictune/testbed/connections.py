@@ -4,6 +4,7 @@ Source: ss(8).
 """
 
 import re
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from fabrictune.foundation.network_namespaces import inside, run_tool
@@ -12,11 +13,29 @@ from fabrictune.testbed.wiring import NamespaceFabric
 from fabrictune.topology.fabric import NodeKind
 
 _ENDS = re.compile(r"(\d+\.\d+\.\d+\.\d+)(?:%\S+)?:(\d+)\s+(\d+\.\d+\.\d+\.\d+):(\d+)")
-_SENT = re.compile(r"\bbytes_acked:(\d+)")
+_ACKNOWLEDGED = re.compile(r"\bbytes_acked:(\d+)")
+_PACKETS = re.compile(r"\bdata_segs_out:(\d+)")
+_SENT_AGAIN = re.compile(r"\bretrans:\d+/(\d+)")  # now under way, and in all
+_CAME_TWICE = re.compile(r"\bdsack_dups:(\d+)")  # as the receiver says, RFC 2883
 
 
-def read_connections(built: NamespaceFabric) -> dict[Flow, int]:
-    """Return the payload bytes that each connection has sent and had acknowledged, in either direction a flow."""
+@dataclass(frozen=True, kw_only=True)
+class SentData:
+    """What a connection has sent in one direction."""
+
+    acknowledged_bytes: int  # of payload
+    num_packets: int  # with payload, those sent again included
+    num_sent_again: int
+    num_came_twice: int  # sent again without need
+
+    @property
+    def num_lost(self) -> int:
+        """Packets that were sent again because the first had not come."""
+        return max(self.num_sent_again - self.num_came_twice, 0)
+
+
+def read_connections(built: NamespaceFabric) -> dict[Flow, SentData]:
+    """Return what each connection has sent, in either direction a flow."""
     fabric = built.fabric
     nic_of = {str(IPv4Address(ipv4)): nic for nic, ipv4 in enumerate(fabric.nic_ipv4_C.tolist())}
     found = {}
@@ -25,7 +44,7 @@ def read_connections(built: NamespaceFabric) -> dict[Flow, int]:
             continue
         words = inside(built.namespace(node), "ss", "-tinHO", "state", "established")
         for line in run_tool(words).splitlines():
-            ends, sent = _ENDS.search(line), _SENT.search(line)
+            ends = _ENDS.search(line)
             if ends and ends[1] in nic_of and ends[3] in nic_of and ends[1] != ends[3]:
                 flow = Flow(
                     source_nic=nic_of[ends[1]],
@@ -33,5 +52,16 @@ def read_connections(built: NamespaceFabric) -> dict[Flow, int]:
                     source_port=int(ends[2]),
                     destination_port=int(ends[4]),
                 )
-                found[flow] = int(sent[1]) if sent else 0
+                found[flow] = SentData(
+                    acknowledged_bytes=_number(_ACKNOWLEDGED, line),
+                    num_packets=_number(_PACKETS, line),
+                    num_sent_again=_number(_SENT_AGAIN, line),
+                    num_came_twice=_number(_CAME_TWICE, line),
+                )
     return found
+
+
+def _number(pattern: "re.Pattern[str]", line: str) -> int:
+    """Return a counter of a line; one that is 0 is not printed."""
+    match = pattern.search(line)
+    return int(match[1]) if match else 0

@@ -1,6 +1,7 @@
 """Program that trains a recipe with a rank on each host of a testbed: torch is imported once, ranks are forks of it.
 
-Run with the file of a job; prints a JSON object a line: the ranks' processes, and on rank 0 each step.
+Run with the file of a job; prints a JSON object a line: the ranks' processes, and on rank 0 each step. Each rank writes
+its spans to the job's folder of them, if it has one.
 """
 
 import ctypes
@@ -74,6 +75,7 @@ def _train(job: dict[str, Any], rank: int) -> int:
         lambda: load_recipe(Path(job["recipe"]), job["settings"]),
         on_step=_print_step,
         startup_timeout_s=STARTUP_TIMEOUT_S,
+        spans=lambda _: Path(job["spans"]) if job["spans"] else None,
     )
     return 0
 

@@ -71,8 +71,12 @@ def train_on(
     settings: Mapping[str, Any],
     *,
     on_step: Callable[[StepEvent], None] = lambda event: None,
+    spans: Path | None = None,
 ) -> TestbedTraining:
-    """Train a recipe with a rank on each host; raises InputError for another number of ranks, and UnavailableError."""
+    """Train a recipe with a rank on each host, whose spans go to a folder if one is given.
+
+    Raises InputError for another number of ranks, and UnavailableError.
+    """
     require_extra("torch", extra="train", where="trainer")
     num_ranks, num_hosts = recipe.degrees.layout.world_size, len(testbed.hosts)
     if num_ranks != num_hosts:
@@ -87,7 +91,7 @@ def train_on(
     with tempfile.TemporaryDirectory(prefix="fabrictune-testbed-") as folder, watched_ports(testbed.built) as watch:
         steps, pids, waited = list[float](), list[int](), 0.0
         plan: StepPlan | None = None
-        for event in _events(testbed, recipe_file, settings, Path(folder)):
+        for event in _events(testbed, recipe_file, settings, spans, Path(folder)):
             if event["event"] == "ranks":
                 pids = event["pids"]
                 continue
@@ -120,7 +124,9 @@ def _plan(testbed: Testbed, requests: CommTrace) -> StepPlan | None:
     return StepPlan(requests=requests, paths=paths, num_ports=testbed.fabric.num_ports)
 
 
-def _events(testbed: Testbed, recipe_file: Path, settings: Mapping[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+def _events(
+    testbed: Testbed, recipe_file: Path, settings: Mapping[str, Any], spans: Path | None, folder: Path
+) -> Iterator[dict[str, Any]]:
     """Yield what the ranks report until they have ended; raises UnavailableError with a failed one's last words."""
     hosts = [
         {
@@ -132,7 +138,8 @@ def _events(testbed: Testbed, recipe_file: Path, settings: Mapping[str, Any], fo
         for host, rails in testbed.interfaces().items()
     ]
     job = folder / "job.json"
-    job.write_text(json.dumps({"hosts": hosts, "recipe": str(recipe_file), "settings": dict(settings)}))
+    files = {"recipe": str(recipe_file), "spans": None if spans is None else str(spans)}
+    job.write_text(json.dumps({"hosts": hosts, "settings": dict(settings), **files}))
     command = [*ending_with_parent(), *module_command("fabrictune.validate.testbed_ranks", str(job))]
     with (folder / "errors.txt").open("w+") as errors, _running(command, errors) as process:
         assert process.stdout

@@ -1,7 +1,8 @@
 """Clocks of ranks, checked by their own requests: whoever waits for one request is let go at one moment.
 
-The ends of a collective are as far apart as the clocks of its members, and a little more; a rank whose ends are off by
-the same time in all of them has a clock that is. It is moved by that time, and named.
+The ends of a small collective are as far apart as the clocks of its members, and a little more; a rank whose ends are
+off by the same time in all of them has a clock that is. It is moved by that time, and named. A large one also ends late
+on a rank whose link is slow, so that the smallest quarter of a rank's requests is looked at.
 
 Shapes: N spans, R ranks, M members of joined requests.
 """
@@ -23,7 +24,7 @@ MIN_SIGMAS = 8.0
 def clock_offsets_ns(spans: Spans, joined: JoinedRequests) -> FloatArray:
     """Return how far each rank's clock is ahead of those of its groups, by the ends of their requests; NaN if unseen.
 
-    Only waits that held their rank count, and requests of three members and more.
+    Only waits that held their rank count, and requests of three members and more, the smallest of a rank's.
     """
     is_joint_J = (joined.size_J > 2) & (joined.operation_J != Operation.SEND)
     rows = np.flatnonzero(is_joint_J[joined.request_M])
@@ -36,10 +37,12 @@ def clock_offsets_ns(spans: Spans, joined: JoinedRequests) -> FloatArray:
         return result
     order = np.argsort(joined.rank_M, kind="stable")
     ranks, begins = np.unique(joined.rank_M[order], return_index=True)
-    for rank, own in zip(ranks, np.split(offset_M[order], begins[1:]), strict=True):
-        seen = own[np.isfinite(own)]
+    bytes_M = joined.bytes_J[joined.request_M]
+    for rank, members in zip(ranks, np.split(order, begins[1:]), strict=True):
+        seen = members[np.isfinite(offset_M[members])]
         if len(seen) >= MIN_REQUESTS:
-            result[rank] = np.median(seen)
+            largest = np.sort(bytes_M[seen])[max(MIN_REQUESTS - 1, len(seen) // 4)]
+            result[rank] = np.median(offset_M[seen[bytes_M[seen] <= largest]])
     return result
 
 

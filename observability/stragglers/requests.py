@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.collectives.bounds import bus_factor
 from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.spans import SpanKind, Spans
 from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.observability.meetings import meet
 
 MIN_WAIT_NS = 5_000  # a call that need not wait returns within it
+NEAR = 2  # a factor between sizes whose time per byte is alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +113,44 @@ def join_requests(spans: Spans) -> JoinedRequests:
 
 def usual_transfer_ns(joined: JoinedRequests) -> FloatArray:
     """Return for each request the median transfer of its sort, of those that somebody waited for, or of all."""
-    transfer_J, exposed_J, sort_J = joined.transfer_ns_J, joined.is_exposed_J, joined.sort_J
+    return usual_ns(joined, joined.transfer_ns_J.astype(np.float64))
+
+
+def usual_ns(joined: JoinedRequests, value_ns_J: FloatArray, *, without: int | None = None) -> FloatArray:
+    """Return for each request the median value of its sort, of those that somebody waited for, or of all.
+
+    Without a rank, of those that it is no member of. Where all of a sort are its own, as where each stage of a pipeline
+    has its own size, the collectives of the axis and of about the size count, by their time per byte on the bus.
+    """
+    sort_J, exposed_J = joined.sort_J, joined.is_exposed_J
+    counts_J = np.ones(joined.num_requests, bool)
+    if without is not None:
+        counts_J[joined.request_M[joined.rank_M == without]] = False
     usual_J = np.zeros(joined.num_requests)
     for sort in np.unique(sort_J):
-        is_sort = sort_J == sort
-        seen = transfer_J[is_sort & exposed_J]
-        usual_J[is_sort] = np.median(seen if len(seen) else transfer_J[is_sort])
+        is_sort_J = sort_J == sort
+        if not (is_sort_J & counts_J).any():
+            usual_J[is_sort_J] = _by_byte_ns(joined, value_ns_J, counts_J & exposed_J, is_sort_J)
+            continue
+        seen = value_ns_J[is_sort_J & counts_J & exposed_J]
+        usual_J[is_sort_J] = np.median(seen if len(seen) else value_ns_J[is_sort_J & counts_J])
     return usual_J
+
+
+def _by_byte_ns(joined: JoinedRequests, value_ns_J: FloatArray, counts_J: BoolArray, is_sort_J: BoolArray) -> float:
+    """Return a sort's value by the time per byte on the bus of others that are alike; its own where none are."""
+    own = int(np.flatnonzero(is_sort_J)[0])
+    is_axis_J = np.fromiter((axis == joined.axis_J[own] for axis in joined.axis_J), bool, joined.num_requests)
+    is_near_J = (joined.bytes_J < NEAR * joined.bytes_J[own]) & (joined.bytes_J * NEAR > joined.bytes_J[own])
+    is_message_J = joined.operation_J == Operation.SEND
+    alike = np.flatnonzero(is_axis_J & is_near_J & counts_J & (is_message_J == is_message_J[own]))
+    if not len(alike):
+        return float(np.median(value_ns_J[is_sort_J]))
+    return float(np.median(value_ns_J[alike] / _bus_bytes(joined, alike))) * float(_bus_bytes(joined, [own])[0])
+
+
+def _bus_bytes(joined: JoinedRequests, rows: "IntArray | list[int]") -> FloatArray:
+    """Return what a rank at least sends for each of some requests."""
+    operations, sizes = joined.operation_J[rows].tolist(), joined.size_J[rows].tolist()
+    factors = [bus_factor(Operation(operation), size) for operation, size in zip(operations, sizes, strict=True)]
+    return np.asarray(joined.bytes_J[rows] * np.array(factors))

@@ -7,7 +7,17 @@ import pytest
 from benchmarks.studies.planted_faults.report import figures
 from benchmarks.studies.planted_faults.session import LINES, Session
 from benchmarks.studies.planted_faults.simulated import try_simulated
-from benchmarks.studies.planted_faults.trials import CLEAN, REAL_KINDS, Name, Result, Trial, Truth, make_trials
+from benchmarks.studies.planted_faults.trials import (
+    CLEAN,
+    REAL_KINDS,
+    TESTBED_KINDS,
+    Name,
+    Result,
+    Trial,
+    Truth,
+    make_trials,
+)
+from tests.real.namespaces import require_namespaces
 
 
 @pytest.mark.parametrize("kind", ["lossy NIC", "lossy link", "hang"])
@@ -51,3 +61,13 @@ def test_faults_of_a_real_job_are_located(tmp_path: Path) -> None:
     trials = make_trials("real", sizes=[8], kinds=REAL_KINDS, trials=1, clean=0)
     results = list(Session(tmp_path, 0).go_on(trials, float("inf")))
     assert [result.trial.kind for result in results if result.is_located] == list(REAL_KINDS)
+
+
+@pytest.mark.sweep
+@pytest.mark.real
+def test_cables_of_a_testbed_are_located(tmp_path: Path) -> None:
+    """A slow one and a lossy one, of eight hosts."""
+    require_namespaces()
+    trials = make_trials("testbed", sizes=[8], kinds=TESTBED_KINDS, trials=1, clean=0)
+    results = list(Session(tmp_path, 0).go_on(trials, float("inf")))
+    assert [result.trial.kind for result in results if result.is_located] == list(TESTBED_KINDS)

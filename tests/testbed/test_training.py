@@ -50,6 +50,10 @@ def test_its_bytes_are_those_planned(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert run(["validate", "testbed", "down", *own]) == 0
     out = capsys.readouterr().out
     trained = json.loads(out[: out.index("testbed training: ")])
+    assert run(["train", "stragglers", str(tmp_path / "record"), "--json", "--fail-on", "never"]) == 0
+    assert json.loads(capsys.readouterr().out)["num_ranks"] == 2, "its ranks left their spans"
+    assert run(["train", "stragglers", str(tmp_path / "record"), "--json", "--fail-on", "never"]) == 0
+    assert json.loads(capsys.readouterr().out)["num_ranks"] == 2
     assert len(trained["step_s"]) == 10
     assert 0 < trained["network_s"] < min(trained["step_s"])
     assert [step["state"] for step in trained["steps"]][:8] == ["warm-up"] * 2 + ["calibration"] * 6

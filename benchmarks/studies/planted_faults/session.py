@@ -4,11 +4,12 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.studies.planted_faults.real import BATCH, try_real
 from benchmarks.studies.planted_faults.simulated import try_simulated
+from benchmarks.studies.planted_faults.testbed import try_testbed
 from benchmarks.studies.planted_faults.trials import Result, Trial
 
 LINES, MISSES = "results.jsonl", "misses"
@@ -38,10 +39,18 @@ class Session:
                 return
             with tempfile.TemporaryDirectory(prefix="planted-") as name:
                 folder = Path(name)
-                results = [try_simulated(batch[0], self._seed, folder)] if batch[0].part == "simulated" else []
-                for result in results or try_real(batch, self._seed, folder):
+                for result in self._try(batch, folder):
                     self._note(result, folder)
                     yield result
+
+    def _try(self, batch: Sequence[Trial], folder: Path) -> Iterable[Result]:
+        match batch[0].part:
+            case "simulated":
+                return [try_simulated(trial, self._seed, folder) for trial in batch]
+            case "real":
+                return try_real(batch, self._seed, folder)
+            case "testbed":
+                return try_testbed(batch, self._seed, folder)
 
     def _note(self, result: Result, folder: Path) -> None:
         """Append the result; what a miss of a real job left is kept, since no seed brings it back."""
@@ -55,7 +64,7 @@ class Session:
 
 
 def _batches(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
-    """Yield simulated trials one by one, and those of real jobs of one size together: they share a job's start."""
+    """Yield simulated trials one by one, others of one size together: they share a job's start, or a testbed."""
     batch: list[Trial] = []
     for trial in trials:
         is_alone = trial.part == "simulated"

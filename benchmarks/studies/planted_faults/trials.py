@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-Part = Literal["simulated", "real"]
+Part = Literal["simulated", "real", "testbed"]
 CLEAN = "none"
 STRAGGLERS = ("slow rank", "slow link", "lossy NIC", "garbage collection", "loader starvation", "clock offset")
 SIMULATED_KINDS = (*STRAGGLERS, "lossy link", "hang")
 REAL_KINDS = ("slow rank", "garbage collection", "loader starvation", "clock offset", "hang")
+TESTBED_KINDS = ("slow link", "lossy link")
+KINDS: dict[Part, tuple[str, ...]] = {"simulated": SIMULATED_KINDS, "real": REAL_KINDS, "testbed": TESTBED_KINDS}
 SHARES = {64: 1.0, 256: 0.35, 1024: 0.1, 8: 1.0, 16: 1.0}  # of the trials of a kind that a size has
-SIMULATED_SIZES, REAL_SIZES = (64, 256, 1024), (8, 16)
+SIZES: dict[Part, tuple[int, ...]] = {"simulated": (64, 256, 1024), "real": (8, 16), "testbed": (8, 16)}
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -18,7 +20,7 @@ class Trial:
     """A fault, or none, in a job of a size."""
 
     part: Part
-    size: int  # machines, each a rank; processes of a real job
+    size: int  # machines, each a rank; processes of a real job; hosts of a testbed, each a rank
     kind: str
     number: int
 
@@ -96,11 +98,10 @@ def make_trials(
     part: Part, *, sizes: Sequence[int], kinds: Sequence[str], trials: int, clean: int
 ) -> tuple[Trial, ...]:
     """Return the trials of a part: of each kind at each size, and clean jobs; `trials` is those of the first size."""
-    known = SIMULATED_KINDS if part == "simulated" else REAL_KINDS
     rows = []
     for size in sizes:
         number = max(1, round(SHARES[size] * trials))
-        counts = {CLEAN: clean, **{kind: number for kind in known if kind in kinds}}
+        counts = {CLEAN: clean, **{kind: number for kind in KINDS[part] if kind in kinds}}
         rows += [
             Trial(part=part, size=size, kind=kind, number=place)
             for kind, count in counts.items()

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.studies.planted_stragglers.jobs import MS, Disturbance, simulate
 from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.spans import SpanKind, Spans
+from fabrictune.foundation.traces import Operation
 from fabrictune.observability.stragglers.diagnosis import Cause, Diagnosis, diagnose
 from fabrictune.observability.stragglers.heat_map import heat_map
 from fabrictune.observability.stragglers.record import make_stragglers_record
@@ -59,6 +60,44 @@ def test_a_slow_rank_is_found_and_its_gain_is_that_of_a_job_without_it() -> None
 def test_other_causes_are_found_alone(change: dict[str, object], cause: Cause, ranks: tuple[int, ...]) -> None:
     (found,) = planted(**change).stragglers
     assert (found.cause, found.ranks) == (cause, ranks)
+
+
+def test_a_rank_whose_large_sums_end_late_has_no_wrong_clock() -> None:
+    """As where its link is slow; its small ones end with those of the others."""
+    spans = simulate(SMALL, Disturbance.none(SMALL), seed=1)
+    is_large = (spans.operation_N == Operation.REDUCE_SCATTER) | (spans.operation_N == Operation.ALL_GATHER)
+    late_N = np.where((spans.rank_N == 13) & (spans.kind_N == SpanKind.REQUEST) & is_large, 20 * MS, 0)
+    found = diagnose(replace(spans, end_ns_N=spans.end_ns_N + late_N))
+    assert "wrong clock" not in [one.cause for one in found.stragglers]
+
+
+def test_of_two_ranks_that_only_have_each_other_the_slower_group_tells() -> None:
+    """Without collectives either may have the slow link, and both are named."""
+    disturbance = Disturbance.none(SMALL)
+    disturbance.link_DP[5, 1] = 3.0
+    spans = simulate(SMALL, disturbance, seed=1)
+    is_collective = (spans.kind_N == SpanKind.REQUEST) & (np.array(spans.axis_N) == "dp")
+    (alone,), (pair,) = diagnose(spans).stragglers, diagnose(spans.where(~is_collective)).stragglers
+    assert (alone.cause, alone.ranks) == ("slow link", (13,))
+    assert (pair.cause, pair.ranks) == ("slow link", (5, 13))
+
+
+@pytest.mark.parametrize("bytes_of_last_stage", [1.0, 1.02])
+def test_a_slow_links_gain_is_that_of_a_job_without_it(bytes_of_last_stage: float) -> None:
+    """Also where each stage has a size of its own, so that all sums of that size cross the slow link."""
+    disturbance = Disturbance.none(SMALL)
+    disturbance.link_DP[5, 1] = 4.0
+
+    def job(disturbance: Disturbance) -> Diagnosis:
+        spans = simulate(SMALL, disturbance, seed=1)
+        is_last = (np.array(spans.axis_N) == "dp") & (spans.rank_N >= SMALL.dp)
+        num_bytes = np.where(is_last, np.round(spans.bytes_N * bytes_of_last_stage), spans.bytes_N)
+        return diagnose(replace(spans, bytes_N=num_bytes.astype(np.int64)))
+
+    slow, clean = job(disturbance), job(Disturbance.none(SMALL))
+    (found,) = slow.stragglers
+    measured = 1 - clean.replayed_step_ns / slow.replayed_step_ns
+    assert found.gain_fraction == pytest.approx(measured, rel=0.2)
 
 
 def test_collections_on_one_rank_after_another_are_the_jobs() -> None:

@@ -43,7 +43,7 @@ def train(
     Needs torch. After two steps of warm-up, six calibrate what a step takes beside its network. Then each step's time
     is predicted, and an alarm is raised where the median of five steps is above the predicted interval. Links that are
     busy longer than their planned bytes take are named. Every link's bytes are beside those that the requests plan on
-    the kernel's own paths, headers counted.
+    the kernel's own paths, headers counted. `train stragglers` and `train timeline` read the spans of its record.
 
     \b
     Example:
@@ -51,6 +51,7 @@ def train(
       sudo fabrictune validate testbed train tiny --set num_steps=30
     """
     from fabrictune.foundation.checks import join_reports
+    from fabrictune.foundation.span_writer import spans_beside
     from fabrictune.scenario.assignments import parse_setting
     from fabrictune.testbed.links import check_totals, link_use
     from fabrictune.testbed.testbed import find_testbed
@@ -69,7 +70,14 @@ def train(
         if not (quiet or as_json):
             print_lines(step_lines(twin))
 
-    trained = train_on(made, recipe, find_recipe(recipe_name), dict(map(parse_setting, settings)), on_step=on_step)
+    trained = train_on(
+        made,
+        recipe,
+        find_recipe(recipe_name),
+        dict(map(parse_setting, settings)),
+        on_step=on_step,
+        spans=spans_beside(place),
+    )
     report = join_reports(check_twin(twin), check_totals(link_use(made.fabric, trained.readings)))
     record = with_command(twin_record(recipe, twin, report, place=f"testbed {name}", started=started))
     rows = _rows(trained, made.fabric)
