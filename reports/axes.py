@@ -139,7 +139,7 @@ def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
     for tick in axis.ticks(8):
         parts.append(svg.line(axis.at(tick), top, axis.at(tick), y, "grid"))
         parts.append(svg.centred_text(axis.at(tick), y + 16, axis.label(tick), "tick"))
-    named = svg.text(axis.end, y + 32, _full_name(axis, name), class_="axis", anchor="end")
+    named = svg.text(axis.end, y + 32, full_name(axis, name), class_="axis", anchor="end")
     return svg.tag("g", *parts, class_="across") + named
 
 
@@ -149,7 +149,7 @@ def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:
     for tick in axis.ticks(4):
         parts.append(svg.line(x, axis.at(tick), right, axis.at(tick), "grid"))
         parts.append(svg.text(x - 8, axis.at(tick) + 4, axis.label(tick), class_="tick", anchor="end"))
-    parts.append(svg.text(x, axis.end - 8, _full_name(axis, name), class_="axis"))
+    parts.append(svg.text(x, axis.end - 8, full_name(axis, name), class_="axis"))
     return Markup("").join(parts)
 
 
@@ -163,7 +163,8 @@ def draw_bands(bands: Iterable[Band], across: PlotAxis, top: float, foot: float)
     return Markup("").join(parts)
 
 
-def _full_name(axis: PlotAxis, name: str) -> str:
+def full_name(axis: PlotAxis, name: str) -> str:
+    """Return what stands at an axis: its name, unit, and whether it is logarithmic."""
     return ", ".join(filter(None, (name, axis.unit, "logarithmic" if axis.is_logarithmic else "")))
 
 

@@ -4,7 +4,7 @@ Shapes: P points.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray
 from fabrictune.reports.blocks import plural
@@ -33,6 +33,15 @@ class Band:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A point of a curve that is marked."""
+
+    across: float
+    up: float
+    hint: str  # what it is
+
+
+@dataclass(frozen=True, kw_only=True)
 class LineChart:
     """Curves by their labels on one pair of scales."""
 
@@ -41,6 +50,7 @@ class LineChart:
     curves: Mapping[str, Points]
     caption: str
     bands: Sequence[Band] = ()  # beneath the curves
+    marks: Mapping[str, Sequence[Mark]] = field(default_factory=dict)  # on curves, by their labels
 
 
 @dataclass(frozen=True, kw_only=True)

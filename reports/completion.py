@@ -1,16 +1,16 @@
-"""Flow completion times: the distribution of every run on one scale, and the slowest queue pairs by name.
+"""Flow completion times: the distribution of every run and its tail, slowdown by size, the slowest queue pairs by name.
 
 Shapes: T transfers over the fabric; the time of one that never finished is infinite.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.formulas import percentiles
-from fabrictune.foundation.metrics.transfers import completion_times_ps, select_flows, throughputs_bps
+from fabrictune.foundation.metrics.transfers import completion_times_ps, slowdowns, throughputs_bps
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
@@ -22,17 +22,17 @@ from fabrictune.reports.blocks import (
     left_out,
     missing,
     number,
-    plural,
     words,
 )
-from fabrictune.reports.charts import LineChart, Scale
+from fabrictune.reports.by_size import draw_slowdowns, size_classes
+from fabrictune.reports.charts import LineChart
 from fabrictune.reports.curves import draw_curves
-from fabrictune.reports.record_view import TRANSFERS, Run
+from fabrictune.reports.distributions import COMPLETION, SLOWDOWN, cumulative_chart, percentile_name, tail_chart
+from fabrictune.reports.record_view import Run
 
-MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10
-WIDE = 10  # a range of times drawn logarithmically
-PERCENTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
+MIN_TAIL = 100  # transfers: of fewer, none is above p99 but the highest
+PERCENTILES = (0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
 def completion_section(runs: Sequence[Run]) -> Section | None:
@@ -40,15 +40,24 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     finishing = [run for run in runs if run.finished is not None]
     if not finishing:
         return None
-    slowest = [slowest_queue_pairs(run, table) for run in finishing if (table := _flows(run)) is not None]
-    unfinished = tuple(_unfinished(run) for run in runs if run.finished is None and _flows(run) is not None)
+    slowest = [slowest_queue_pairs(run, table) for run in finishing if (table := run.flows) is not None]
+    unfinished = tuple(_unfinished(run) for run in runs if run.finished is None and run.flows is not None)
     lead = "A flow is one transfer, from ready to delivered. A step of a synchronous job ends with its slowest flow."
     return Section(
         anchor="completion",
         title="Flow completion times",
         lead=lead,
-        blocks=(draw_distribution(finishing), *unfinished, *slowest),
+        blocks=(draw_distribution(finishing), *_slow(finishing), *unfinished, *slowest),
     )
+
+
+def _slow(runs: Sequence[Run]) -> Iterator[Figure]:
+    """Yield the tail, and slowdown by size, as far as the runs have them."""
+    if (tail := longest_chart(runs)) is not None:
+        yield Figure(drawing=draw_curves(tail), caption=tail.caption)
+    classes = {run.label: own for run in runs if (flows := run.flows) is not None and (own := size_classes(flows))}
+    if (figure := draw_slowdowns(classes)) is not None:
+        yield figure
 
 
 def _unfinished(run: Run) -> Table:
@@ -57,39 +66,35 @@ def _unfinished(run: Run) -> Table:
 
 def draw_distribution(runs: Sequence[Run]) -> Figure:
     """Return the cumulative distribution of each run's flow completion times."""
-    completions = completions_ps(runs)
-    chart = completion_chart(completions)
+    chart = completion_chart(runs)
     table = Table(
-        headings=("Run", "Transfers", *(_percentile_name(fraction) for fraction in PERCENTILES)),
-        rows=tuple(_percentile_row(label, times_T) for label, times_T in completions.items()),
+        headings=("Run", "Transfers", *(_heading(fraction) for fraction in PERCENTILES)),
+        rows=tuple(_percentile_row(label, times_T) for label, times_T in _completions_ps(runs).items()),
     )
     return Figure(drawing=draw_curves(chart), caption=chart.caption, table=table)
 
 
-def completions_ps(runs: Sequence[Run]) -> dict[str, FloatArray]:
-    """Return the completion times of each run's transfers over the fabric."""
-    return {run.label: completion_times_ps(table) for run in runs if (table := _flows(run)) is not None}
+def completion_chart(runs: Sequence[Run]) -> LineChart:
+    """Return the cumulative distribution of flow completion times in ps, by run; each run has one that finished."""
+    return cumulative_chart(COMPLETION, _completions_ps(runs), "CDF of flow completion times, all runs on one scale.")
 
 
-def completion_chart(completions: Mapping[str, FloatArray]) -> LineChart:
-    """Return the cumulative distributions of flow completion times in ps, by run."""
-    across = _time_scale(list(completions.values()))
-    return LineChart(
-        across=across,
-        up=Scale(name="transfers completed", low=0, high=100, unit="%"),
-        curves={
-            label: [(time, 100 * share) for time, share in _steps(times_T, across.low)]
-            for label, times_T in completions.items()
-        },
-        caption=" ".join(("CDF of flow completion times, all runs on one scale.", *_never(completions))),
-    )
+def longest_chart(runs: Sequence[Run]) -> LineChart | None:
+    """Return the tail of slowdowns, of completion times where a run does not know what its transfers take alone.
+
+    None where no run has MIN_TAIL transfers. Each run has one that finished.
+    """
+    flows = [(run.label, table) for run in runs if (table := run.flows) is not None]
+    if max(len(table["bytes"]) for _, table in flows) < MIN_TAIL:
+        return None
+    values = {label: slowdowns(table) for label, table in flows}
+    if not any(np.isnan(value_T).any() for value_T in values.values()):
+        return tail_chart(SLOWDOWN, values, "Tail of slowdowns: completion time over what the transfer takes alone.")
+    return tail_chart(COMPLETION, _completions_ps(runs), "Tail of flow completion times.")
 
 
-def _never(completions: Mapping[str, FloatArray]) -> Iterator[str]:
-    """Yield how many transfers of each run never finished: its curve ends below 100 %."""
-    for label, times_T in completions.items():
-        if count := int(np.isinf(times_T).sum()):
-            yield f"{label}: {count:,} of {plural(len(times_T), 'transfer')} never finished."
+def _completions_ps(runs: Sequence[Run]) -> dict[str, FloatArray]:
+    return {run.label: completion_times_ps(table) for run in runs if (table := run.flows) is not None}
 
 
 def slowest_queue_pairs(run: Run, transfers: Columns) -> Table:
@@ -106,39 +111,8 @@ def slowest_queue_pairs(run: Run, transfers: Columns) -> Table:
     )
 
 
-def _steps(times_T: FloatArray, begin_ps: float) -> list[tuple[float, float]]:
-    """Return the corners of the distribution's staircase from `begin_ps` on, thinned to at most MAX_STEPS steps.
-
-    It ends below 1 where transfers never finished.
-    """
-    finished_T = np.sort(times_T[np.isfinite(times_T)])
-    ranks = np.unique(np.linspace(0, len(finished_T) - 1, min(len(finished_T), MAX_STEPS)).round().astype(np.int64))
-    corners, share = [(begin_ps, 0.0)], 0.0
-    for rank in ranks.tolist():
-        corners.append((float(finished_T[rank]), share))
-        share = (rank + 1) / len(times_T)
-        corners.append((float(finished_T[rank]), share))
-    return corners
-
-
-def _time_scale(times: Sequence[FloatArray]) -> Scale:
-    """Return a scale for all runs, logarithmic where the longest transfer took ten times the shortest or more."""
-    finished = np.concatenate([times_T[np.isfinite(times_T)] for times_T in times])
-    shortest, longest = int(finished.min()), int(finished.max())
-    name = "flow completion time"
-    if longest >= WIDE * shortest > 0:
-        return Scale(name=name, low=0.8 * shortest, high=1.1 * longest, unit="ps", is_logarithmic=True)
-    return Scale(name=name, low=0, high=1.02 * longest, unit="ps")
-
-
-def _flows(run: Run) -> Columns | None:
-    """Return the transfers over the fabric, None where the run has no transfers."""
-    transfers = run.table(TRANSFERS)
-    return select_flows(transfers) if transfers is not None else None
-
-
-def _percentile_name(fraction: float) -> str:
-    return METRICS["completion_time.max"].label if fraction == 1 else f"p{100 * fraction:g} FCT"
+def _heading(fraction: float) -> str:
+    return METRICS["completion_time.max"].label if fraction == 1 else f"{percentile_name(fraction)} FCT"
 
 
 def _percentile_row(label: str, times_T: FloatArray) -> tuple[Cell, ...]:

@@ -13,7 +13,9 @@ LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 RIGHT = svg.WIDTH - 8
 TIME = "time"  # name of the scale of plots that share a stretch of time
 MAX_ENDS, MAX_END_NAME, END_GAP = 8, 40, 8.0  # curves with their names behind their ends, letters, and space before
-KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0
+KEY_LINE, KEY_GAP, KEY_HEIGHT = 26.0, 60.0, 16.0
+MIN_NAME_WIDTH = 150.0  # of the name of the axis, beside which the key begins
+MARK_RADIUS = 3.2
 NUM_COLOURS, NUM_DASHES = 8, 4
 NUM_STYLES = NUM_COLOURS * NUM_DASHES  # of lines, no two alike
 
@@ -45,10 +47,14 @@ def draw_curves(chart: LineChart) -> Markup:
     if right < RIGHT:
         places = _end_places([points[-1][1] if points else chart.up.low for _, points in curves], up, right)
     else:
-        places = list(_key_places([label for label, _ in curves]))
+        name_width = svg.LETTER_WIDTH * len(axes.full_name(up, chart.up.name))
+        places = list(_key_places([label for label, _ in curves], LEFT + max(MIN_NAME_WIDTH, name_width + 12)))
     for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):
         style = line_style(index)
         drawn.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
+        for mark in chart.marks.get(label, ()):
+            place = {"cx": across.at(mark.across), "cy": up.at(mark.up), "r": MARK_RADIUS}
+            drawn.append(svg.tag("circle", svg.hint(mark.hint), class_=f"{style} mark", **place))
         parts.append(svg.line(x, y - 4, x + KEY_LINE, y - 4, style))
         parts.append(svg.text(x + KEY_LINE + 6, y, label, class_="tick"))
     if left_over := len(chart.curves) - len(curves):
@@ -66,7 +72,7 @@ def _right_of_plot(chart: LineChart) -> float:
     longest = max(map(len, chart.curves), default=0)
     if not 1 < len(chart.curves) <= MAX_ENDS or longest > MAX_END_NAME:
         return RIGHT
-    return svg.WIDTH - END_GAP - KEY_LINE - 6 - svg.LETTER_WIDTH * longest
+    return svg.WIDTH - END_GAP - KEY_LINE - 10 - svg.LETTER_WIDTH * longest
 
 
 def _end_places(heights: Sequence[float], up: PlotAxis, right: float) -> list[tuple[float, float]]:
@@ -84,12 +90,12 @@ def _end_places(heights: Sequence[float], up: PlotAxis, right: float) -> list[tu
     return [(right + END_GAP, places[index]) for index in range(len(wanted))]
 
 
-def _key_places(labels: Sequence[str]) -> Iterator[tuple[float, float]]:
+def _key_places(labels: Sequence[str], left: float) -> Iterator[tuple[float, float]]:
     """Yield the position of each label's key: in a row above the plot, and below it where there is no room."""
-    x, y = KEY_LEFT, TOP - 8
+    x, y = left, TOP - 8
     for label in labels:
         width = KEY_GAP + svg.LETTER_WIDTH * len(label)
-        if x > KEY_LEFT and x + width > svg.WIDTH + KEY_GAP:
+        if x > left and x + width > svg.WIDTH + KEY_GAP:
             x, y = LEFT, max(y, TOP + HEIGHT + 40) + KEY_HEIGHT
         yield x, y
         x += width

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.generated_tables import SelectedRows
 from fabrictune.foundation.metrics.catalog import METRICS
-from fabrictune.foundation.metrics.transfers import FINISH_BOUNDS
+from fabrictune.foundation.metrics.transfers import FINISH_BOUNDS, select_flows
 from fabrictune.foundation.record_files import RecordFile
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.reports.fabric_view import FABRIC, FabricView
@@ -130,6 +130,12 @@ class Run:
         """Return the same, None also where the table has no row."""
         table = self.table(selection)
         return table if table is not None and len(table[selection.columns[0]]) else None
+
+    @property
+    def flows(self) -> Columns | None:
+        """The transfers that moved bytes over the fabric, None where the run has no transfers."""
+        transfers = self.table(TRANSFERS)
+        return select_flows(transfers) if transfers is not None else None
 
     @property
     def finished(self) -> Columns | None:

@@ -13,10 +13,11 @@ from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.units import NS_PER_US, RATE_UNITS
 from fabrictune.plot import rendering
+from fabrictune.reports.by_size import size_classes, slowdown_chart
 from fabrictune.reports.calibration import TIMES, error_chart
 from fabrictune.reports.charts import LineChart
 from fabrictune.reports.collectives import MEASUREMENTS, MODEL, bandwidth_charts
-from fabrictune.reports.completion import completion_chart, completions_ps
+from fabrictune.reports.completion import MIN_TAIL, completion_chart, longest_chart
 from fabrictune.reports.congestion import queue_chart, thin
 from fabrictune.reports.effective import WINDOWS, time_chart
 from fabrictune.reports.flows import FLOW_SAMPLES, FlowTimeline, flow_charts
@@ -49,7 +50,33 @@ class NothingToDrawError(RecordError):
 def completion_times(records: Records, labels: Sequence[str] = ()) -> "Figure":
     """Return the cumulative distribution of flow completion times, one curve a record. Raises RecordError."""
     runs = _runs(records, labels, lambda run: run.finished is not None, "finished transfers")
-    return _line_figure(completion_chart(completions_ps(runs)))
+    return _line_figure(completion_chart(runs))
+
+
+def tail(records: Records, labels: Sequence[str] = ()) -> "Figure":
+    """Return the share of transfers above each slowdown, else each completion time, one curve a record.
+
+    Raises RecordError, where no record has 100 transfers too.
+    """
+    runs = _runs(records, labels, lambda run: run.finished is not None, "finished transfers")
+    chart = longest_chart(runs)
+    if chart is None:
+        names = [run.label for run in runs]
+        raise NothingToDrawError(Mistake(where=", ".join(names), found=f"fewer than {MIN_TAIL} transfers"), names)
+    return _line_figure(chart)
+
+
+def slowdowns(records: Records, labels: Sequence[str] = ()) -> "Figure":
+    """Return slowdown by size of the transfer: p50, p95 and p99 of one record, p99 of each of several.
+
+    Raises RecordError.
+    """
+    runs = _runs(records, labels, lambda run: run.finished is not None, "finished transfers")
+    chart = slowdown_chart({run.label: size_classes(flows) for run in runs if (flows := run.flows) is not None})
+    if chart is None:
+        names = [run.label for run in runs]
+        raise NothingToDrawError(Mistake(where=", ".join(names), found="no slowdowns of several sizes"), names)
+    return _line_figure(chart)
 
 
 def queues(record: RunRecord) -> "Figure":

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 JOINT: Mapping[str, "Callable[[Sequence[RunRecord], Sequence[str]], Figure]"] = {
     "completion-times": figures.completion_times,
+    "tail": figures.tail,
+    "slowdowns": figures.slowdowns,
     "link-loads": figures.link_loads,
     "training-loss": figures.training_loss,
     "bus-bandwidth": figures.bus_bandwidth,

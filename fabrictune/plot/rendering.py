@@ -26,6 +26,7 @@ KEY_ROW_INCHES = 0.14
 COLUMN_INCHES = 3.5
 ROW_INCHES = 2.4
 FONT_POINTS = 8
+MARK_POINTS = 8  # square
 DOTS_PER_INCH = 300
 LINE_STYLES = ("-", "--", "-.", ":")
 STACK_COLOURS = ("C2", "C3", "C8", "C1", "C4", "C0", "C7")
@@ -62,6 +63,11 @@ def draw_lines(axes: "Axes", chart: LineChart) -> None:
         x, y = np.array(points, np.float64).reshape(-1, 2).T
         style = LINE_STYLES[index // 10 % len(LINE_STYLES)]
         axes.plot(x / across.per_unit, y / up.per_unit, style, color=f"C{index % 10}", linewidth=1, label=label)
+        if marks := chart.marks.get(label):
+            x, y = (np.array([getattr(mark, way) for mark in marks]) for way in ("across", "up"))
+            axes.scatter(
+                x / across.per_unit, y / up.per_unit, s=MARK_POINTS, facecolor="w", edgecolor=f"C{index % 10}", zorder=3
+            )
     if 1 < len(chart.curves) <= MAX_KEY:
         axes.legend(fontsize=FONT_POINTS - 1)
     elif len(chart.curves) > MAX_KEY:

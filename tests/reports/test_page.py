@@ -392,7 +392,7 @@ def test_a_distribution_that_ends_early_says_why(make_record: MakeRecord) -> Non
     """One of two transfers never finished: the curve ends at 50 %."""
     transfers = {**make_record().tables["transfers"], "finish_ps": np.array([100_000_000, -1])}
     html = build_page([make_record(tables={"transfers": transfers})], title="one", labels=["a"])
-    assert "all runs on one scale. a: 1 of 2 transfers never finished.</figcaption>" in html
+    assert "all runs on one scale. Circles: p50. a: 1 of 2 transfers never finished.</figcaption>" in html
 
 
 def test_a_run_in_which_nothing_finished_is_not_left_out(make_record: MakeRecord) -> None:

@@ -77,6 +77,24 @@ def test_rates_over_time_are_the_pages_curves(record: ft.RunRecord) -> None:
     assert [len(axes.lines) for axes in flows] == [4]
 
 
+def test_the_tail_and_slowdown_by_size_are_the_pages(record: ft.RunRecord) -> None:
+    """Transfers of six sizes take 1 to 6 times as long as alone; 16 transfers of one size have neither figure."""
+    size = np.repeat(np.arange(1, 7) * 1000, 20)
+    alone_ps = np.full(len(size), 1_000_000)
+    transfers = {"qp": np.arange(len(size)), "bytes": size, "ready_ps": 0 * size, "finish_ps": size * 1000}
+    transfers |= {"source": 0 * size, "destination": 0 * size + 1, "ideal_ps": alone_ps}
+    sized = ft.RunRecord(kind="sim run", run={"name": "sized"}, tables={"transfers": transfers})
+    (tail,) = ft.plot.tail(sized).axes
+    assert (tail.get_yscale(), tail.get_xlabel()) == ("log", "slowdown")
+    (by_size,) = ft.plot.slowdowns(sized).axes
+    assert [line.get_label() for line in by_size.lines] == ["p50", "p95", "p99"]
+    assert all(np.array_equal(line.get_ydata(), [1, 2, 3, 4, 5, 6]) for line in by_size.lines)
+    with pytest.raises(RecordError, match="fewer than 100 transfers"):
+        ft.plot.tail(record)
+    with pytest.raises(RecordError, match="no slowdowns of several sizes"):
+        ft.plot.slowdowns(record)
+
+
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_a_figure_is_the_same_file_each_time(record: ft.RunRecord, tmp_path: Path, ending: str) -> None:
     """No date, no random id: figures can stand in a repository."""
