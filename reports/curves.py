@@ -36,6 +36,11 @@ def line_style(index: int) -> str:
     return f"series series-{index % NUM_COLOURS} dash-{(index // NUM_COLOURS + index) % NUM_DASHES}"
 
 
+def mark_style(index: int) -> str:
+    """Return the style classes of a marked point of a curve."""
+    return f"series-{index % NUM_COLOURS} mark"
+
+
 def draw_curves(chart: LineChart) -> Markup:
     """Return the drawing of a line chart, with a key of its curves; beyond NUM_STYLES they are counted."""
     chart = with_room(chart)
@@ -54,7 +59,7 @@ def draw_curves(chart: LineChart) -> Markup:
         drawn.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
         for mark in chart.marks.get(label, ()):
             place = {"cx": across.at(mark.across), "cy": up.at(mark.up), "r": MARK_RADIUS}
-            drawn.append(svg.tag("circle", svg.hint(mark.hint), class_=f"{style} mark", **place))
+            drawn.append(svg.tag("circle", svg.hint(mark.hint), class_=mark_style(index), **place))
         parts.append(svg.line(x, y - 4, x + KEY_LINE, y - 4, style))
         parts.append(svg.text(x + KEY_LINE + 6, y, label, class_="tick"))
     if left_over := len(chart.curves) - len(curves):

@@ -47,6 +47,7 @@ from fabrictune.reports.other_tables import other_tables_section
 from fabrictune.reports.pair_map import pair_map_section
 from fabrictune.reports.plans import plans_section
 from fabrictune.reports.provenance import read_provenance
+from fabrictune.reports.rails import rails_section
 from fabrictune.reports.rates import rates_section
 from fabrictune.reports.record_view import READ_IN_PART, Run, open_run
 from fabrictune.reports.replay import replay_section
@@ -96,6 +97,7 @@ SECTIONS = (
     loads_section,
     collisions_section,
     completion_section,
+    rails_section,
     rates_section,
     congestion_section,
     faults_section,

@@ -64,7 +64,9 @@ def make_table(schema: TableSchema, names: str) -> Columns:
     """Return rows of a table: the two ToRs where it is their fabric, else values of each column's type and unit."""
     if schema.name == "fabric":
         fabric = two_flow_tables()["fabric"]
-        return {**fabric, "node_name": np.array([f"{name} {names}".strip() for name in fabric["node_name"]])}
+        rail = np.where(fabric["nic"] >= 0, fabric["nic"] % 2, -1)  # two, for what compares them
+        node_name = np.array([f"{name} {names}".strip() for name in fabric["node_name"]])
+        return {**fabric, "rail": rail, "node_name": node_name}
     values = {column.name.replace("*", "key"): _values(column, names) for column in schema.columns}
     return {name: FITTING.get((schema.name, name), value) for name, value in values.items()}
 
