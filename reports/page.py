@@ -214,7 +214,7 @@ def open_runs(
 
 
 def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str:
-    style, script = asset("page.css"), asset("page.js")
+    style, script = asset("page.css"), asset("page.js") + asset("save.js")
     return (
         environment()
         .get_template("page.html.j2")

@@ -142,9 +142,9 @@ class Tab:
             if "method" in answer:
                 self.events.append(answer)
 
-    def await_event(self, method: str) -> None:
-        """Return when an event has happened since the page was opened."""
-        while not self.happened(method):
+    def await_event(self, method: str, **parameters: Any) -> None:
+        """Return when an event with these parameters has happened since the page was opened."""
+        while not any(parameters.items() <= event.items() for event in self.happened(method)):
             answer = self.pipe.receive()
             if "method" in answer:
                 self.events.append(answer)
