@@ -163,15 +163,20 @@ def open_run(record: RunRecord, label: str, files: Sequence[RecordFile] = ()) ->
 
     `files` are those of its folder beside the tables.
     """
+    run = view_record(record, label, files)
+    for selection in SHARED:
+        run.table(selection)
+    return run.unread()
+
+
+def view_record(record: RunRecord, label: str, files: Sequence[RecordFile] = ()) -> Run:
+    """Return the record with its fabric checked alone: for one question, which checks the columns that it asks for."""
     table, checked = record.tables.get(FABRIC.table), dict[Selection, Columns]()
     with _labelled(label):
         if table is not None:
             checked[FABRIC] = read_selection(table, FABRIC, None)
         fabric = FabricView.from_table(checked[FABRIC]) if checked else None
-    run = Run(label=label, record=record, files=tuple(files), _fabric=fabric, _checked=checked)
-    for selection in SHARED:
-        run.table(selection)
-    return run.unread()
+    return Run(label=label, record=record, files=tuple(files), _fabric=fabric, _checked=checked)
 
 
 @contextmanager

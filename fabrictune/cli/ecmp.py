@@ -29,10 +29,9 @@ from fabrictune.cli.framework.options import (
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.records import output_folder, print_answer, record_json, with_command
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.learn_hash import learn_hash
-from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 if TYPE_CHECKING:
@@ -75,15 +74,14 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     over_seeds = record.tables.get("seeds")
     if as_json:
         distribution = {"over_seeds": to_rows(over_seeds)[0]} if over_seeds is not None else {}
-        shown = {"record": str(directory), **summary.as_json(), **distribution}
-        print_json({**shown, "notes": notes_of(record), **judged_json(record)})
+        print_json({**record_json(record, directory), **summary.as_json(), **distribution, **judged_json(record)})
         return conclude(fail_on, record)
     if not quiet:
         print_lines([checked.headline, *summary.lines])
     if over_seeds is not None:
         print_distribution(over_seeds)
     print_findings(record)
-    print_lines([f"record: {directory}"])
+    print_answer(record, directory, quiet=quiet)
     return conclude(fail_on, record)
 
 
@@ -157,11 +155,11 @@ def whatif(
     directory = with_command(record).write(place)
     variants = record.tables["variants"]
     if as_json:
-        print_json({"record": str(directory), "notes": notes_of(record), "variants": to_rows(variants)})
+        print_json({**record_json(record, directory), "variants": to_rows(variants)})
         return
     print_lines([checked.headline])
     print_outcomes("variant", variants, has_legend=not quiet)
-    print_lines([f"record: {directory}"])
+    print_answer(record, directory, quiet=quiet)
 
 
 @ecmp.command()
@@ -186,13 +184,12 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
     directory = with_command(record).write(place)
     if as_json:
-        head = {"record": str(directory), "notes": notes_of(record), "seeds": seeds}
-        print_json({**head, **tables_to_rows(record.tables)})
+        print_json({**record_json(record, directory), "seeds": seeds, **tables_to_rows(record.tables)})
         return
     print_lines([checked.headline])
     print_outcomes("design", record.tables["designs"], has_legend=not quiet)
     print_effects(record.tables["effects"])
-    print_lines([f"record: {directory}"])
+    print_answer(record, directory, quiet=quiet)
 
 
 @ecmp.command()
@@ -248,7 +245,7 @@ def plan(
         write_plan(record, place, checked)
     steps = record.tables["steps"]
     if as_json:
-        head = {"files": [str(file) for file in files], "notes": notes_of(record)}
+        head = {**record_json(record, place), "files": [str(file) for file in files]}
         shown = {name: to_rows(record.tables[name]) for name in ("steps", "plan_gains") if name in record.tables}
         print_json({**head, "changes": record.run["changes"], **shown})
         return
@@ -257,7 +254,8 @@ def plan(
     if simulate:
         print_gains(gains, law=checked.law.name)
     print_lines(f"set {key}: {json.dumps(value)}" for key, value in record.run["changes"].items())
-    print_lines(f"file: {file}" for file in files)
+    print_lines(f"file: {file}" for file in files if file != place)
+    print_answer(record, place, quiet=quiet)
 
 
 def _print_explanation(explanation: "LinkExplanation") -> None:

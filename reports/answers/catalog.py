@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.answers import (
     calibration,
     collectives,
@@ -15,7 +16,7 @@ from fabrictune.reports.answers import (
     training,
 )
 from fabrictune.reports.answers.answer import Answer, Answering
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import Run, view_record
 
 NO_RESULTS = Answer(sentence="This record has no results.")
 ANSWERS: Mapping[str, Answering] = {
@@ -60,6 +61,12 @@ ANSWERS: Mapping[str, Answering] = {
     "validate testbed train": training.twin_answer,
     "validate whatif": networks.network_answer,
 }
+
+
+def sentence_of(record: RunRecord) -> str | None:
+    """Return the sentence below the title of a record's page, for a terminal and for machines; None as `answer_of`."""
+    answer = answer_of(view_record(record, record.kind))
+    return answer.sentence if answer else None
 
 
 def answer_of(run: Run) -> Answer | None:

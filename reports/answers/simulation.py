@@ -17,7 +17,7 @@ from fabrictune.reports.blocks import percent, plural
 from fabrictune.reports.comparison import COMPARISON
 from fabrictune.reports.link_load import offered_load
 from fabrictune.reports.load_scale import ROUNDING
-from fabrictune.reports.record_view import REPLAYED_STEPS, THROUGHPUT, TRANSFERS, Run
+from fabrictune.reports.record_view import REPLAYED_STEPS, THROUGHPUT, Run
 from fabrictune.reports.selection import select
 
 EXPECTATION = "expect."  # begins the rule of a bound that the scenario sets
@@ -26,6 +26,7 @@ SEEDS = select(
     "seeds",
     *(f"{name}{end}" for name in ("overload_probability", "throughput_fraction") for end in ("", "_low", "_high")),
 )
+FINISHES = select("transfers", "finish_ps")  # of tables with a million rows, no more than is needed
 LEVELS = ("step", "overlapped step")  # rows of a comparison that are whole steps
 QUARTILES = (0.25, 0.5, 0.75)
 MAX_BOUNDS = 40  # shown, broken ones first
@@ -35,7 +36,7 @@ def run_answer(run: Run) -> Answer | None:
     """Return how long the job takes, and each expectation."""
     if (failure := run.record.run.get("failure")) is not None:
         return Answer(sentence=f"The run failed: {failure}")
-    transfers = run.rows(TRANSFERS)
+    transfers = run.rows(FINISHES)
     if transfers is None:
         return None
     bounds = tuple(_bounds(run))

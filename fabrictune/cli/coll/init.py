@@ -13,7 +13,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, time_limit_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
-from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_answer, print_record, record_json, with_command
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 from fabrictune.foundation.units import NS_PER_S, PS_PER_NS
@@ -168,10 +168,11 @@ def check(
     trial = try_startup(layout, store=store, method=method, timeout_s=timeout_s)
     slowest_s, median_s = float(trial.elapsed_s_R.max()), statistics.median(trial.elapsed_s_R.tolist())
     where = str(store) if store else "a TCPStore served here"
-    directory = trial.record(layout, store=where, method=method, started=started).write(place)
+    record = trial.record(layout, store=where, method=method, started=started)
+    directory = record.write(place)
     if as_json:
         times_s = {"slowest_s": slowest_s, "median_s": median_s}
-        head = {"record": str(directory), "store": where, "method": method}
+        head = {**record_json(record, directory), "store": where, "method": method}
         print_json({**head, "ranks": trial.num_ranks, "groups": trial.num_groups, **times_s})
         return 0
     slowest, median = (_duration(time_s * NS_PER_S) for time_s in (slowest_s, median_s))
@@ -179,9 +180,9 @@ def check(
         [
             f"{trial.num_ranks} ranks made {trial.num_groups} groups over {where} ({method}), "
             f"the slowest rank in {slowest}, the median in {median}",
-            f"record: {directory}",
         ]
     )
+    print_answer(record, directory, quiet=quiet)
     return 0
 
 

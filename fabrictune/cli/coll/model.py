@@ -10,8 +10,7 @@ from fabrictune.cli.coll.options import bench_spec, gigabytes_per_s, size_option
 from fabrictune.cli.framework.options import is_code_trusted, json_option, quiet_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import output_folder, with_command
-from fabrictune.foundation.records import notes_of
+from fabrictune.cli.framework.records import output_folder, print_answer, record_json, with_command
 from fabrictune.foundation.run_tables.rows import to_rows
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def model(
     directory = with_command(record).write(place)
     rows = to_rows(record.tables["model"])
     if as_json:
-        print_json({"record": str(directory), "notes": notes_of(record), "model": rows})
+        print_json({**record_json(record, directory), "model": rows})
         return 0
     if not quiet:
         times = [name for name in TIMES if any(row[f"{name}_ps"] >= 0 for row in rows)]
@@ -96,7 +95,7 @@ def model(
         headings = ("operation", "size (B)", *(word for name in times for word in (name, "busbw")))
         print_table(headings, [_cells(row, times) for row in rows])
         print_lines(["", *(f"{name}: {TIMES[name]}" for name in times), NO_INTERVAL])
-    print_lines([f"record: {directory}"])
+    print_answer(record, directory, quiet=quiet)
     return 0
 
 

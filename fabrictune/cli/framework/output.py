@@ -31,6 +31,14 @@ def print_lines(lines: Iterable[str]) -> None:
         click.echo(printable(line))
 
 
+def print_paragraph(text: str) -> None:
+    """Print a text that may be long: on a terminal between words over its lines, in a pipe or a file as one line."""
+    shown = printable(text)
+    if sys.stdout.isatty():
+        shown = textwrap.fill(shown, shutil.get_terminal_size().columns, subsequent_indent=GAP)
+    click.echo(shown)
+
+
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:
     """Print rows in columns; a column of numbers is aligned to the right.
 

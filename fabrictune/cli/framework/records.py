@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
-from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.cli.framework.output import print_json, print_lines, print_paragraph
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.records import notes_of
@@ -62,10 +62,29 @@ def print_record(
     say where else something was left.
     """
     if as_json:
-        print_json({"record": str(directory), "notes": notes_of(record), **values(), **judged_json(record)})
+        print_json({**record_json(record, directory), **values(), **judged_json(record)})
     else:
         if not quiet:
             show()
         print_findings(record)
-        print_lines([*places, f"record: {directory}"])
+        print_lines(places)
+        print_answer(record, directory, quiet=quiet)
     return conclude(fail_on, record)
+
+
+def record_json(record: "RunRecord", directory: Path) -> dict[str, Any]:
+    """Return how a command's JSON value begins: where its record is, the answer of its page, and its notes."""
+    return {"record": str(directory), "answer": _answer(record), "notes": notes_of(record)}
+
+
+def print_answer(record: "RunRecord", directory: Path, *, quiet: bool, is_partial: bool = False) -> None:
+    """Print how a command ends: the answer of its record's page unless `quiet`, and where the record is."""
+    if not quiet:
+        print_paragraph(f"answer: {_answer(record)}")
+    print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
+
+
+def _answer(record: "RunRecord") -> str | None:
+    from fabrictune.reports.answers.catalog import sentence_of
+
+    return sentence_of(record)

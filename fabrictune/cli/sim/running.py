@@ -9,7 +9,7 @@ from fabrictune.cli.framework.findings import conclude, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import print_answer, record_json, with_command
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.records import RunRecord, notes_of
 
@@ -39,7 +39,7 @@ class ScenarioRun:
         """The run for machines, without its findings."""
         from fabrictune.netsim.skip import bounded_json
 
-        head = {"record": str(self.directory), "notes": notes_of(self.record)}
+        head = record_json(self.record, self.directory)
         return {**head, **self.summary.as_json(), **bounded_json(self.record.run)}
 
     def exit_code(self, fail_on: str) -> int:
@@ -92,7 +92,7 @@ def print_run(run: ScenarioRun, *, quiet: bool) -> None:
     print_findings(record)
     if capture := record.run.get("capture"):
         print_lines([f"capture: {run.directory / capture['file']}, {capture['packets']} packets"])
-    print_lines([f"stopped; partial record in {run.directory}" if run.is_partial else f"record: {run.directory}"])
+    print_answer(record, run.directory, quiet=quiet, is_partial=run.is_partial)
 
 
 def _print(headline: str, summary: "Summary") -> None:

@@ -20,7 +20,7 @@ from fabrictune.cli.framework.options import (
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.records import output_folder, print_answer, record_json, with_command
 from fabrictune.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,15 +143,17 @@ def probe(
         with progress_bar("probing", is_quiet=quiet or as_json) as progress:
             discovery = discover(plan, wire, progress)
     report = report_probing(discovery, known_names, model)
-    directory = with_command(report.record(started=started)).write(place) if place else None
+    record = with_command(report.record(started=started))
+    written = (record, record.write(place)) if place else None
     if as_json:
-        record = {"record": str(directory)} if directory else {}
-        print_json({**record, **report.as_json(), **judged_json(report)})
+        head = record_json(*written) if written else {}
+        print_json({**head, **report.as_json(), **judged_json(report)})
         return conclude(fail_on, report)
     if not quiet:
         _print(report)
     print_findings(report)
-    print_lines([f"record: {directory}"] if directory else [])
+    if written:
+        print_answer(*written, quiet=quiet)
     return conclude(fail_on, report)
 
 

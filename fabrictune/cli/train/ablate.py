@@ -11,7 +11,7 @@ import click
 from fabrictune.cli.framework.options import INTERRUPTED, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.records import output_folder, print_answer, record_json, with_command
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -98,12 +98,12 @@ def ablate(
     directory = record.write(place)
     is_partial = record.run["outcome"] == "interrupted"
     if as_json:
-        head = {"record": str(directory), "outcome": record.run["outcome"]}
+        head = {**record_json(record, directory), "outcome": record.run["outcome"]}
         print_json({**head, "ablation_steps": to_rows(record.tables.get("ablation_steps", {}))})
         return INTERRUPTED if is_partial else 0
     if record.tables and not quiet:
         _print(record, rounds, steps)
-    print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
+    print_answer(record, directory, quiet=quiet, is_partial=is_partial)
     return INTERRUPTED if is_partial else 0
 
 

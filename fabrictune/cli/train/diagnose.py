@@ -187,8 +187,6 @@ def _print(record: "RunRecord", diagnosis: "Diagnosis") -> None:
     if cells:
         print_table(("figure", "median", "worst", "of"), cells)
     print_lines([f"note: {note}" for note in notes_of(record)])
-    bad = [diagnosis.label(rank) for rank in outcome["bad_ranks"]]
-    print_lines([f"bad nodes: {', '.join(bad)}" if bad else "no bad node"])
 
 
 def _time(seconds: float) -> str:

@@ -12,7 +12,7 @@ import click
 from fabrictune.cli.framework.findings import conclude, judged_json, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
-from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.records import output_folder, print_answer, record_json, with_command
 from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.sim.running import print_run
 from fabrictune.cli.train.checkpoint_options import checkpoint_options, settings_of
@@ -166,12 +166,12 @@ def run(
         steps = to_rows(record.tables["training"])
         head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
         replayed = {} if replay is None else {"simulation": {**replay.values, **judged_json(replay.record)}}
-        print_json({"record": str(directory), **head, "steps": steps, **replayed, **judged_json(record)})
+        print_json({**record_json(record, directory), **head, "steps": steps, **replayed, **judged_json(record)})
         return code
     print_findings(record)
     if export is not None:
         print_lines([f"weights: {export}"])
-    print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])
+    print_answer(record, directory, quiet=quiet, is_partial=outcome.was_stopped)
     if replay is not None:
         print_run(replay, quiet=quiet)
     return code

@@ -86,7 +86,9 @@ def test_a_run_prints_its_steps_and_leaves_a_record(tmp_path: Path, capfd: pytes
     assert lines[1].split() == ["step", "loss", "gradient", "tokens/s", "MFU", "exposed", "tp", "dp", "pp"]
     assert [line.split()[0] for line in lines[2:4]] == ["0", "1"]
     assert [line.split()[4] for line in lines[2:4]] == ["n/a", "n/a"]
-    assert lines[4:] == ["1 check: 1 passed", f"record: {tmp_path / 'run'}"]
+    assert lines[4] == "1 check: 1 passed"
+    assert lines[5].startswith("answer: After 2 steps: loss ")
+    assert lines[6:] == [f"record: {tmp_path / 'run'}"]
     assert RunRecord.read(tmp_path / "run").run["command"].startswith("fabrictune train run tiny")
     assert run(["trace", "show", str(tmp_path / "run" / "comm_trace.parquet")]) == 0
     assert "of 2 ranks" in capfd.readouterr().out
@@ -248,7 +250,7 @@ def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixtu
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("rounds: 1, counted steps of a trial: 1;")
     assert lines[1].split()[:2] == ["technique", "tokens/s"]
-    assert [line.split("  ")[0] for line in lines[2:-2]] == [
+    assert [line.split("  ")[0] for line in lines[2:-3]] == [
         "serial block",
         "parallel block",
         "sliding window",
