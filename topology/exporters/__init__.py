@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from fabrictune.topology.exporters.containerlab import containerlab_text
+from fabrictune.topology.exporters.infragraph import infragraph_text
 from fabrictune.topology.exporters.kueue import kueue_text
 from fabrictune.topology.exporters.slurm import slurm_conf_text, slurm_yaml_text
 from fabrictune.topology.exporters.volcano import volcano_text
@@ -14,4 +15,5 @@ EXPORTERS: Mapping[str, Callable[[Fabric], str]] = {
     "volcano": volcano_text,
     "kueue": kueue_text,
     "containerlab": containerlab_text,
+    "infragraph": infragraph_text,
 }

@@ -130,7 +130,7 @@ def show(files: tuple[Path, ...], file_format: str | None, links: bool, as_json:
 @click.option(
     "--to",
     "exporter",
-    type=click.Choice(["slurm", "slurm-yaml", "volcano", "kueue", "containerlab"]),
+    type=click.Choice(["slurm", "slurm-yaml", "volcano", "kueue", "containerlab", "infragraph"]),
     help="File of a scheduler or a lab instead of a fabric's.",
 )
 @click.option(
@@ -141,7 +141,8 @@ def export(files: tuple[Path, ...], file_format: str | None, exporter: str | Non
     """Write a fabric for other tools: GraphML or this project's JSON, by the ending of the file, or as --to says.
 
     Schedulers get the locality of hosts: Slurm's topology.conf or topology.yaml, Volcano's HyperNodes, Kueue's Topology
-    with the labels of nodes. NICs, rails and rates have no place in these.
+    with the labels of nodes. NICs, rails and rates have no place in these. A containerlab file and an InfraGraph
+    infrastructure have every link with its rate and delay, and `topo import` reads them.
 
     \b
     Example:
