@@ -2,7 +2,8 @@
 
 A port sends at its rate through a token bucket. Its queue is longer than the windows of the connections that can meet
 there, so that a healthy link drops nothing, as a lossless class does not. A loss is a filter at the *receiving* end, as
-of an optic whose frames fail their check: the sender counts them as sent, the receiver as discarded.
+of an optic whose frames fail their check: the sender counts them as sent, the receiver as discarded. The place of such
+filters is made with the testbed: to make it later empties the port's queue.
 
 Source: tc-tbf(8), tc-bpf(8); Linux, `Documentation/networking/filter.rst`, extension `rand`.
 """
@@ -41,6 +42,13 @@ def shape(built: NamespaceFabric, rate_bps_by_port: Mapping[int, int] | None = N
         )
 
 
+def admit_filters(built: NamespaceFabric) -> None:
+    """Give every port the place of filters of what comes in, once."""
+    for number, node in enumerate(built.fabric.node_name_N):
+        names = [built.fabric.port_name_P[port] for port in built.ports_of(number)]
+        run_batch(built.namespace(node), [f"qdisc add dev {name} {INCOMING}" for name in names], tool="tc")
+
+
 def change_rate(built: NamespaceFabric, port: int, rate_bps: int) -> None:
     """Let a port send at another rate from now on."""
     run_batch(_namespace(built, port), [_bucket(built, port, rate_bps)], tool="tc")
@@ -64,13 +72,11 @@ def discard(built: NamespaceFabric, port: int, fraction: float) -> None:
     """Lose a share of what a port sends, at random, where it arrives; 0 ends it."""
     end = int(built.fabric.port_peer_P[port])
     namespace, interface = _namespace(built, end), built.fabric.port_name_P[end]
-    has_filter = INCOMING in run_tool(["tc", "-n", namespace, "qdisc", "show", "dev", interface])
-    remove = [f"qdisc del dev {interface} {INCOMING}"] if has_filter else []
-    add = [f"qdisc add dev {interface} {INCOMING}", f"filter add dev {interface} ingress bpf da bytecode"]
-    run_batch(namespace, remove, tool="tc")
+    filters = ["tc", "-n", namespace, "filter"]
+    if run_tool([*filters, "show", "dev", interface, "ingress"]).strip():
+        run_tool([*filters, "del", "dev", interface, "ingress"])
     if fraction:
-        run_tool(["tc", "-n", namespace, *add[0].split()])
-        run_tool(["tc", "-n", namespace, *add[1].split(), _random_filter(fraction)])
+        run_tool([*filters, *f"add dev {interface} ingress bpf da bytecode".split(), _random_filter(fraction)])
 
 
 def _random_filter(fraction: float) -> str:

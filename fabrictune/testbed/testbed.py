@@ -34,7 +34,7 @@ from fabrictune.testbed.plan import (
     management_address,
 )
 from fabrictune.testbed.servers import ServerFiles, await_servers, find_sshd, start_server, write_server_files
-from fabrictune.testbed.shaping import TCP_SETTINGS, shape
+from fabrictune.testbed.shaping import TCP_SETTINGS, admit_filters, shape
 from fabrictune.testbed.wiring import NamespaceFabric
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import read_fabric, write_fabric
@@ -207,6 +207,7 @@ def _build(fabric: Fabric, name: str, files: ServerFiles, sshd: str) -> Testbed:
     built = NamespaceFabric(fabric, prefix_of(name))
     built.build(dict.fromkeys(fabric.node_name_N, TCP_SETTINGS))
     shape(built)
+    admit_filters(built)
     _join_management(built, hub, hosts)
     if sshd:
         addresses = {host: management_address(number) for number, host in enumerate(hosts)}

@@ -2,11 +2,13 @@
 
 Every flow's packets are expected on its paths in equal shares, thinned by the losses found so far. For each link the
 shortfall of all paths through it is held against its standard deviation: multinomial where only receivers count, so
-that links that all paths of a flow share say nothing; binomial where senders count too. The link of the greatest
-shortfall is taken, its loss is estimated beside the others', and the rest is looked at again: paths are intersected,
-and links that only share paths with the lossy one are not named. Taken links are kept while the loss of each is beyond
-a limit that holds for all links together (Bonferroni). Links with the same paths cannot be told apart, and are named
-together.
+that links that all paths of a flow share say nothing. Where senders count too losses are seen, and those through a link
+are held against what paths without a fault lose, as Poisson counts: nine lost packets are many where no other is.
+
+The link of the greatest shortfall is taken, its loss is estimated beside the others', and the rest is looked at again:
+paths are intersected, and links that only share paths with the lossy one are not named. Taken links are kept while the
+loss of each is beyond a limit that holds for all links together (Bonferroni). Links with the same paths cannot be told
+apart, and are named together.
 
 Spraying may be more even than at random (in turn) or less so (adaptive): the dispersion of all paths, by their median,
 scales every standard deviation, where it differs from chance by more than its error. It is taken anew with each link,
@@ -19,6 +21,7 @@ Left out: losses of switches as a whole, which show as losses of several of thei
 Shapes: F flows, P paths, L links, E entries, C candidates: sets of links with the same paths.
 """
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -126,9 +129,6 @@ class _Fit:
         pair_E = flow_E * len(self.links) + self._candidate_E
         self._pair_X, self._pair_E = np.unique(pair_E, return_inverse=True)
         self._flow_X, self._candidate_X = self._pair_X // len(self.links), self._pair_X % len(self.links)
-        if counts.knows_sent:
-            lost_P = 1 - counts.received_P / np.maximum(counts.sent_P, 1)
-            self.background = max(float(np.median(lost_P[counts.sent_P > 0])), _LEAST_BACKGROUND)
         self._update()
         self.dispersion = self._dispersion()
         self._update()
@@ -153,7 +153,12 @@ class _Fit:
         self._update()
 
     def deviations(self, candidate: int) -> float:
-        """Return how many standard errors a chosen candidate's loss is from none."""
+        """Return how many standard errors a chosen candidate's loss is from none.
+
+        Of losses that are seen it is the signed root of the deviance: as unlikely as so many standard errors.
+        """
+        if self._counts.knows_sent:
+            return self._root_deviance(candidate)
         error = float(self.deviation_C[candidate] / self.information_C[candidate])
         return float(self.loss_C[candidate]) / error if error else 0.0
 
@@ -175,6 +180,8 @@ class _Fit:
             log_kept_C = np.log1p(-np.minimum(self.loss_C, 1 - 1e-12))
         kept_P = np.exp(np.bincount(self._path_E, log_kept_C[self._candidate_E], minlength=len(counts.flow_P)))
         if counts.knows_sent:
+            lost = 1 - counts.received_P.sum() / max(float((counts.sent_P * kept_P).sum()), 1.0)
+            self.background = max(float(lost), _LEAST_BACKGROUND)
             kept_P *= 1 - self.background
             self._expected_P: FloatArray = np.asarray(counts.sent_P * kept_P, np.float64)
             variance_P: FloatArray = self._expected_P * np.maximum(1 - kept_P, _LEAST_BACKGROUND)
@@ -195,6 +202,16 @@ class _Fit:
         if not counts.knows_sent:  # a packet or so of each flow is left over where it sprays in turn
             num_flows_C = np.bincount(self._candidate_X, minlength=num)
             self.deviation_C = np.where(self.deviation_C > 0, np.hypot(self.deviation_C, 0.5 * num_flows_C**0.5), 0.0)
+
+    def _root_deviance(self, candidate: int) -> float:
+        """Return how far the losses through a candidate are beyond those without its own, as Poisson counts."""
+        own = np.unique(self._path_E[self._candidate_E == candidate])
+        sent_P, received_P = self._counts.sent_P[own], self._counts.received_P[own]
+        kept_P = self._expected_P[own] / max(1 - float(self.loss_C[candidate]), 1e-12)
+        lost, usual = float((sent_P - received_P).sum()), float((sent_P - kept_P).sum())
+        if lost <= usual:
+            return 0.0
+        return math.sqrt(2 * (lost * math.log(lost / usual) - (lost - usual)))
 
     def _multinomial(self, variance_C: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return variances given each flow's total, and the packets by which a loss is known: those beside it count."""

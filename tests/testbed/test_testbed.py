@@ -68,7 +68,9 @@ def test_hosts_are_reached_by_ssh_and_by_every_rail(name: str, tmp_path: Path) -
             run_tool(made.host_command("host0", "ip", "route", "get", address)) for address in ("10.0.0.3", "10.0.0.4")
         ]
         assert [way.split()[4] for way in ways] == ["nic0", "nic1"]
-        shapers = json.loads(run_tool(made.host_command("host0", "tc", "-json", "qdisc", "show", "dev", "nic1")))
+        shapers = json.loads(
+            run_tool(made.host_command("host0", "tc", "-json", "qdisc", "show", "dev", "nic1", "root"))
+        )
         assert [(one["kind"], one["options"]["rate"]) for one in shapers] == [("tbf", 12_500_000)]
 
 

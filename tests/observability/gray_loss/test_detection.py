@@ -50,6 +50,16 @@ def test_where_senders_count_a_hundred_times_fewer_packets_are_enough() -> None:
     assert lossy.loss_fraction == pytest.approx(0.015, rel=0.01)
 
 
+@pytest.mark.parametrize(("lost", "is_named"), [(9, True), (2, False)])
+def test_of_seen_losses_a_few_count_where_no_other_packet_is_lost(lost: int, *, is_named: bool) -> None:
+    """Of 1,750 packets of a link, among 44,000 of all. Two may be packets that were sent again without need."""
+    rows = [(flow, spine) for flow in _LEAVES for spine in "0123"]
+    sent = 550
+    received = {row: sent - (lost if row == ("ab", "2") else 0) for row in rows}
+    report = find_lossy_links(gather_counts(_cross(received, sent=sent)))
+    assert bool(report.lossy) == is_named
+
+
 def test_links_that_all_paths_share_are_counted_as_unseen() -> None:
     paths = [CountedPath(flow="f", links=["host", f"up{row}"], received=100) for row in range(4)]
     report = find_lossy_links(gather_counts(paths))
