@@ -8,6 +8,7 @@ Shapes: P ports, R rows, L cells of a row; a cell without a link has load nan.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from markupsafe import Markup
@@ -121,7 +122,8 @@ def _draw_rows(load: LinkLoad, rows: Rows, rails_N: IntArray, top: float) -> tup
     for place, (name, is_inward) in enumerate(panels):
         x, load_RL = LEFT + place * (room + GAP), _loads(load, rows.port_RL, is_inward=is_inward)
         parts.append(svg.text(x, top - 8, f"{name}: {_summary(load_RL)}", class_="tier"))
-        parts += _cells(load, rows, load_RL, is_inward=is_inward, x=x, y=top, wide=wide, tall=tall)
+        box = {"x": x, "y": top, "wide": wide, "tall": tall}
+        parts += _cells(load, rows, load_RL, rails_N[rows.node_R], is_inward=is_inward, **box)
     return parts, num_rows * tall
 
 
@@ -132,19 +134,31 @@ def _summary(load_RL: FloatArray) -> str:
 
 
 def _cells(
-    load: LinkLoad, rows: Rows, load_RL: FloatArray, *, is_inward: bool, x: float, y: float, wide: float, tall: float
+    load: LinkLoad,
+    rows: Rows,
+    load_RL: FloatArray,
+    rail_R: IntArray,
+    *,
+    is_inward: bool,
+    x: float,
+    y: float,
+    wide: float,
+    tall: float,
 ) -> Iterator[Markup]:
-    """Yield one path for each step, then the most loaded cells with hints, then the crosses of faults."""
+    """Yield one path for each step and rail, then the most loaded cells with hints, then the crosses of faults."""
     links = -(-load_RL.shape[1] // MAX_ACROSS)  # in a cell
     shown_RL = _highest_of_each(load_RL, links)
     step_RL = np.where(np.isnan(shown_RL), -1, step_of(np.nan_to_num(shown_RL)))
     share = 0.86 if wide >= SPACED else 1.0
     place = {"transform": f"translate({x:.1f} {y:.1f}) scale({wide:.3f} {tall:.3f})"}
-    for step in np.unique(step_RL[step_RL >= 0]).tolist():
-        row_C, across_C = np.nonzero(step_RL == step)
-        cell = f"h{share:g}v.86h-{share:g}z"
-        drawn = "".join(f"M{across} {row}{cell}" for row, across in zip(row_C.tolist(), across_C.tolist(), strict=True))
-        yield svg.tag("path", d=drawn, class_=f"fill-{step}", **place)
+    rails = np.unique(rail_R).tolist()
+    for step, rail in product(np.unique(step_RL[step_RL >= 0]).tolist(), rails):
+        row_C, across_C = np.nonzero((step_RL == step) & (rail_R == rail)[:, None])
+        if len(row_C):
+            cell = f"h{share:g}v.86h-{share:g}z"
+            drawn = "".join(f"M{at} {row}{cell}" for row, at in zip(row_C.tolist(), across_C.tolist(), strict=True))
+            hints = [svg.hint(f"rail {rail}")] if len(rails) > 1 and rail != NO_RAIL else []
+            yield svg.tag("path", *hints, d=drawn, class_=f"fill-{step}", **place)
     hottest = np.argsort(-np.nan_to_num(shown_RL), axis=None, kind="stable")[:MAX_HINTS]
     for row, across in zip(*(ends.tolist() for ends in np.unravel_index(hottest, shown_RL.shape)), strict=True):
         if step_RL[row, across] > 0:

@@ -45,6 +45,7 @@ from fabrictune.reports.loads import loads_section
 from fabrictune.reports.nics import nics_section
 from fabrictune.reports.other_tables import other_tables_section
 from fabrictune.reports.pair_map import pair_map_section
+from fabrictune.reports.places import Places
 from fabrictune.reports.plans import plans_section
 from fabrictune.reports.provenance import read_provenance
 from fabrictune.reports.rails import rails_section
@@ -63,6 +64,7 @@ from fabrictune.reports.verdict import make_verdict
 from fabrictune.reports.whatif import whatif_section
 
 TEMPLATES = Path(__file__).with_name("templates")
+SCRIPTS = ("page.js", "filter.js", "save.js")
 PAGE_NAME = PAGE
 MAX_LABEL = 40  # characters
 T = TypeVar("T")
@@ -214,7 +216,7 @@ def open_runs(
 
 
 def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str:
-    style, script = asset("page.css"), asset("page.js") + asset("save.js")
+    style, script = asset("page.css"), Markup("").join(map(asset, SCRIPTS))
     return (
         environment()
         .get_template("page.html.j2")
@@ -225,6 +227,7 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
             verdict=make_verdict(runs),
             has_several=len(runs) > 1,
             sections=sections,
+            places=Places.of(runs),
             provenance=read_provenance(runs),
             style=style,
             script=script,

@@ -35,6 +35,7 @@ TRANSFERS = select(
     "cnps",
     "ideal_ps",
 )
+JOBS = select("transfers", "qp", "source", "destination", "part")
 PORTS = select(
     "ports",
     "port",
@@ -54,6 +55,7 @@ REPLAYED_STEPS = select(
 EXPOSED = select("exposed_communication", "step", "axis", "exposed_ps", "part")
 READ_IN_PART: Mapping[str, frozenset[str]] = {  # tables of many rows: the columns that the page reads
     TRANSFERS.table: frozenset(TRANSFERS.columns)
+    | frozenset(JOBS.columns)
     | frozenset(FINISH_BOUNDS)
     | {
         name.removeprefix("transfers.")

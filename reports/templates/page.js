@@ -47,7 +47,7 @@ function searchable(table) {
   const back = button("Back", turn(-1)), on = button("Next", turn(1));
   const show = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = [...body.rows].filter((row) => words.every((word) => row.textContent.toLowerCase().includes(word)));
+    const found = [...body.rows].filter((row) => !row.classList.contains("elsewhere") && words.every((word) => row.textContent.toLowerCase().includes(word)));
     page = Math.max(0, Math.min(page, Math.ceil(found.length / PAGE_ROWS) - 1));
     const [first, last] = [page * PAGE_ROWS, Math.min((page + 1) * PAGE_ROWS, found.length)];
     for (const row of body.rows) row.hidden = true;
@@ -66,7 +66,11 @@ function searchable(table) {
   return () => { page = 0; show(); };
 }
 
-for (const table of document.querySelectorAll("main table:not(.fixed)")) sortable(table, searchable(table));
+const tables = [];  // what to call after rows were filtered
+for (const table of document.querySelectorAll("main table:not(.fixed)")) {
+  tables.push(searchable(table));
+  sortable(table, tables.at(-1));
+}
 
 // Plots on one clock share a crosshair, and a stretch of time that a drag or the keys choose.
 const UNITS = [["s", 1e12], ["ms", 1e9], ["us", 1e6], ["ns", 1e3], ["ps", 1]];

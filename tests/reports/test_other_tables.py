@@ -53,7 +53,7 @@ def anchors(html: str) -> list[str]:
 
 def cells_of(html: str) -> list[list[str]]:
     """Return the text of the cells of every row of the section."""
-    rows = re.findall(r"<tr>(<th scope=.row.*?)</tr>", section_of(html))
+    rows = re.findall(r"<tr[^>]*>(<th scope=.row.*?)</tr>", section_of(html))
     return [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
 
 
