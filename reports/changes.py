@@ -5,7 +5,7 @@ under three seeds or more, from the runs. What is one number of one run has none
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,9 +49,9 @@ def changes_section(runs: Sequence[Run]) -> Section | None:
     if not tables:
         return None
     lead = (
-        "Green is better than the first run, red worse; without a colour the 95 % interval holds no change, and it may "
-        "be chance. Flows, iterations and steps of a run are taken as independent: their interval is for those of this "
-        "run, not of another seed."
+        "Green is better than the first run, red worse; without a colour it is neither, or may be chance: the 95 % "
+        "interval holds no change. Flows, iterations and steps of a run are taken as independent: their interval is "
+        "for those of this run, not of another seed."
     )
     return Section(anchor="changes", title="Changes with intervals", lead=lead, blocks=tuple(tables))
 
@@ -68,11 +68,25 @@ def changes_table(runs: Sequence[Run], kind: str) -> Table | None:
     if not rows:
         return Table(headings=(), rows=(), caption=f"{kind}: {without}") if without else None
     more = f"{plural(len(rows) - MAX_ROWS, 'row')} more." if len(rows) > MAX_ROWS else ""
+    table = _table(rows[:MAX_ROWS], first)
+    return replace(table, caption=f"{kind}{table.caption}", left_out=" ".join(filter(None, (more, without))))
+
+
+def _table(rows: Sequence[Row], first: str) -> Table:
+    """Return the rows; what is the same in all of them stands in the headings or the caption."""
+    labels, origins = ({getattr(row, name) for row in rows} for name in ("label", "made_from"))
+    has_runs, has_origins = len(labels) > 1, len(origins) > 1
     return Table(
-        caption=f"{kind}: against {first}",
-        headings=("Measure", first, "Run", "Its value", "Change", "95 % interval", "Made from"),
-        rows=tuple(map(_cells, rows[:MAX_ROWS])),
-        left_out=" ".join(filter(None, (more, without))),
+        caption=f": against {first}{'' if has_origins else f', over {origins.pop()}'}",
+        headings=(
+            "Measure",
+            first,
+            *(("Run", "Its value") if has_runs else labels),
+            "Change",
+            "95 % interval",
+            *(("Made from",) if has_origins else ()),
+        ),
+        rows=tuple(_cells(row, has_run=has_runs, has_origin=has_origins) for row in rows),
         is_sortable=False,
     )
 
@@ -153,18 +167,18 @@ def _kpis(run: Run) -> dict[str, Kpi]:
     return {kpi.name: kpi for kpi in run_kpis(run)}
 
 
-def _cells(row: Row) -> tuple[Cell, ...]:
+def _cells(row: Row, *, has_run: bool, has_origin: bool) -> tuple[Cell, ...]:
     change = row.change
     assert change is not None, "rows without an interval are named below the table"
     is_exact = change.low == change.high
     return (
         words(row.measure),
         number(row.first, format_metric(row.first, row.unit)),
-        words(row.label),
+        *((words(row.label),) if has_run else ()),
         number(row.second, format_metric(row.second, row.unit)),
         number(change.value, percentage(change.value), tone=_tone(row)),
         words("no spread" if is_exact else f"{percentage(change.low)} to {percentage(change.high)}"),
-        words(row.made_from),
+        *((words(row.made_from),) if has_origin else ()),
     )
 
 

@@ -13,6 +13,7 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.reports.blocks import MISSING, Section, Table, listed, plural, words
 from fabrictune.reports.record_view import Run
 
+SEED = "seed"
 NAMES = ("name", "question")  # what a scenario is called and asks: they differ wherever anything does
 MAX_ROWS = 40
 MAX_TEXT = 120  # characters of a value
@@ -40,18 +41,23 @@ def differences_section(runs: Sequence[Run]) -> Section | None:
         is_sortable=False,
     )
     questions = {run.record.run.get("question") for run in runs if run.label in values}
-    lead = _lead(len(differing)) + (" The scenarios do not ask the same question." if len(questions) > 1 else "")
+    lead = _lead(differing) + (" The scenarios do not ask the same question." if len(questions) > 1 else "")
     if unread := [run.label for run in runs if run.label not in values]:
         lead += f" Not compared, without a scenario that could be read: {listed(unread)}."
     return Section(anchor="differences", title="What differs", lead=lead, blocks=(table,) if rows else ())
 
 
-def _lead(num_differing: int) -> str:
-    if not num_differing:
+def _lead(differing: Sequence[str]) -> str:
+    """Return what the results are the effect of; seeds are chance."""
+    if not differing:
         return "The scenarios set the same; what differs in the results is due to the version or the machine."
-    if num_differing == 1:
-        return "One key of the scenarios differs, and what follows is its effect."
-    return "Several keys differ; what follows is the effect of all of them together."
+    keys = [key for key in differing if key != SEED]
+    chance = " and that of the seeds" if len(keys) < len(differing) else ""
+    if not keys:
+        return "Only the seeds of the scenarios differ, and what follows is chance."
+    if len(keys) == 1:
+        return f"One key of the scenarios differs, and what follows is its effect{chance}."
+    return f"Several keys differ; what follows is the effect of all of them together{chance}."
 
 
 def scenario_values(run: Run) -> Values:
@@ -66,9 +72,9 @@ def scenario_values(run: Run) -> Values:
         tree = parse_yaml(text, Path("scenario")).tree
     except InputError:
         return {}
-    seed = run.record.run.get("seed")
+    seed = run.record.run.get(SEED)
     found = dict(_leaves(tree, ()))
-    return {**found, "seed": str(seed)} if seed is not None else found
+    return {**found, SEED: str(seed)} if seed is not None else found
 
 
 def _leaves(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from fabrictune.foundation.metrics.changes import MIN_VALUES
 from fabrictune.reports.blocks import listed
-from fabrictune.reports.differences import scenario_values
+from fabrictune.reports.differences import SEED, scenario_values
 from fabrictune.reports.record_view import Run
 
-SEED = "seed"
 Repetitions = tuple[Run, ...]
 
 

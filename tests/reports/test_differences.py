@@ -39,13 +39,22 @@ def test_the_keys_that_differ_are_listed_with_every_run_s_value(make_record: Mak
 
 
 def test_the_lead_says_what_may_be_concluded(make_record: Maker) -> None:
-    """From one key its effect, from several none of one, from none that something else is the cause."""
+    """From one key its effect, from several none of one, from none another cause; seeds are chance."""
     base = {"scenario": "law: none\n", "question": "fast?"}
     record = make_record(run=base)
     others = {
         "The scenarios set the same;": base,
         "One key of the scenarios differs, and what follows is its effect.": {**base, "scenario": "law: swift\n"},
-        "Several keys differ;": {**base, "scenario": "law: swift\nfabric: x\n"},
+        "Several keys differ; what follows is the effect of all of them together.": {
+            **base,
+            "scenario": "law: swift\nfabric: x\n",
+        },
+        "Only the seeds of the scenarios differ, and what follows is chance.": {**base, "seed": 2},
+        "One key of the scenarios differs, and what follows is its effect and that of the seeds.": {
+            **base,
+            "scenario": "law: swift\n",
+            "seed": 2,
+        },
     }
     for text, run in others.items():
         section = differences_section(open_runs((record, make_record(run=run)), ("a", "b"), ()))
