@@ -1,4 +1,4 @@
-# A C++20 compiler and Python's headers for the engine. Sourced by install.sh and wheel.sh.
+# A C++20 compiler and Python's headers for the engine. Sourced by install.sh, wheel.sh and wheels.sh.
 # Where the machine has none and gives no leave to install one, the compiler comes as a Python wheel.
 
 compiles() {

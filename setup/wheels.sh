@@ -29,9 +29,7 @@ python_of() {  # prints the first Python of a version, such as 3.12, on the path
 build_wheel() {  # environment, python, settings of the build
     [ -d "$1" ] || VENV=$1 make_environment "$2"
     pip_into "$1" scikit-build-core nanobind cmake ninja
-    VENV=$1 ensure_python_headers
-    PATH="$1/bin:$PATH" "$1/bin/python" -m pip wheel -qq --disable-pip-version-check --no-deps --no-build-isolation \
-        --wheel-dir "$work/raw" "${@:3}" "$out/$sdist"
+    VENV=$1 setup/wheel.sh "$work/raw" "$out/$sdist" "${@:3}" >/dev/null
 }
 
 try_wheel() {  # python, wheel
