@@ -1,6 +1,6 @@
 """Bus bandwidth over size, measured and modelled, one figure for each operation."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -8,8 +8,9 @@ from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_number
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, missing, number, plural
-from fabrictune.reports.charts import LineChart, Points, Scale
+from fabrictune.reports.charts import LineChart, Mark, Points, Scale
 from fabrictune.reports.curves import draw_curves
+from fabrictune.reports.fitted_lines import fitted_curves, fitted_points
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
@@ -17,6 +18,7 @@ GB_PER_S = 8e9  # nccl-tests' unit, in bits a second
 MAX_ROWS = 64
 MEASUREMENTS = select("measurements", "operation", "is_in_place", "num_ranks", "size_bytes", "bus_bandwidth_bps")
 MODEL = select("model", "operation", "num_ranks", "size_bytes", "bound_busbw_bps", "fair_busbw_bps", "engine_busbw_bps")
+Curve = tuple[str, str, Points]  # operation, label, points
 MODELS: Mapping[str, str] = {"bound": "bound", "fair": "max-min", "engine": "engine"}
 
 
@@ -30,16 +32,34 @@ def collectives_section(runs: Sequence[Run]) -> Section | None:
 
 
 def bandwidth_charts(runs: Sequence[Run]) -> list[LineChart]:
-    """Return bus bandwidth over size, a chart for each operation that was measured or modelled at any size above 0."""
-    curves: dict[str, dict[str, Points]] = {}
-    for run in runs:
-        for operation, label, points in (*_measured(run), *_modelled(run)):
-            if points:
-                curves.setdefault(operation, {})[label] = points
-    return [_chart(operation, own) for operation, own in curves.items()]
+    """Return bus bandwidth over size, a chart for each operation that was measured or modelled at any size above 0.
+
+    Fitted lines are over the points that they were fitted to: those of a bench on the page, else of their own record.
+    """
+    own = _by_operation(curve for run in runs for curve in _fitted_to(run))
+    measured = {**own, **_by_operation(curve for run in runs for curve in _measured(run))}
+    modelled = _by_operation(curve for run in runs for curve in _modelled(run))
+    return [
+        _chart(operation, measured.get(operation, {}), modelled.get(operation, {}), runs)
+        for operation in dict.fromkeys((*measured, *modelled))
+    ]
 
 
-def _measured(run: Run) -> Iterator[tuple[str, str, Points]]:
+def _by_operation(curves: Iterable[Curve]) -> dict[str, dict[str, Points]]:
+    """Return the points of each operation's curves that have any, by their labels."""
+    by_operation: dict[str, dict[str, Points]] = {}
+    for operation, label, points in curves:
+        if points:
+            by_operation.setdefault(operation, {})[label] = points
+    return by_operation
+
+
+def _fitted_to(run: Run) -> Iterator[Curve]:
+    for operation, name, sizes, busbw_bps in fitted_points(run):
+        yield operation, f"{run.label}: {name}", _points(sizes, busbw_bps)
+
+
+def _measured(run: Run) -> Iterator[Curve]:
     """Yield operation, label and points of each curve of a measurement."""
     if (table := run.table(MEASUREMENTS)) is None:
         return
@@ -50,7 +70,7 @@ def _measured(run: Run) -> Iterator[tuple[str, str, Points]]:
             yield operation, label, _points(table["size_bytes"][is_curve], table["bus_bandwidth_bps"][is_curve])
 
 
-def _modelled(run: Run) -> Iterator[tuple[str, str, Points]]:
+def _modelled(run: Run) -> Iterator[Curve]:
     if (table := run.table(MODEL)) is None:
         return
     for operation, ranks, is_own in _series(table):
@@ -77,15 +97,29 @@ def _points(size_bytes: IntArray, busbw_bps: FloatArray) -> Points:
     return [(size, busbw) for size, busbw in pairs if size > 0]
 
 
-def _chart(operation: str, curves: Mapping[str, Points]) -> LineChart:
-    sizes = [size for points in curves.values() for size, _ in points]
+def _chart(
+    operation: str, measured: Mapping[str, Points], modelled: Mapping[str, Points], runs: Sequence[Run]
+) -> LineChart:
+    curves = {**measured, **modelled}
+    sizes = sorted({size for points in curves.values() for size, _ in points})
+    for run in runs:
+        for name, busbw_bps in fitted_curves(run, operation, sizes):
+            curves[f"{run.label}: {name}"] = [
+                (size, bps / GB_PER_S) for size, bps in zip(sizes, busbw_bps, strict=True)
+            ]
     highest = max(busbw for points in curves.values() for _, busbw in points)
+    circles = " Circles: measured." if measured else ""
     return LineChart(
         across=Scale(name="size", low=min(sizes), high=max(sizes), unit="bytes", is_logarithmic=True),
         up=Scale(name="bus bandwidth", low=0, high=1.05 * highest, unit="GB/s"),
         curves=curves,
-        caption=f"{operation.replace('_', ' ')}: bus bandwidth by message size.",
+        marks={label: [_mark(size, busbw) for size, busbw in points] for label, points in measured.items()},
+        caption=f"{operation.replace('_', ' ')}: bus bandwidth by message size.{circles}",
     )
+
+
+def _mark(size: float, busbw: float) -> Mark:
+    return Mark(across=size, up=busbw, hint=f"{format_bytes(size)}: {format_number(busbw)} GB/s")
 
 
 def _draw(chart: LineChart) -> Figure:

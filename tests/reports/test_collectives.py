@@ -10,7 +10,7 @@ from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.attribution import PARTS, attribution_section
 from fabrictune.reports.charts import LineChart, Scale
-from fabrictune.reports.collectives import MODELS, collectives_section
+from fabrictune.reports.collectives import MODELS, bandwidth_charts, collectives_section
 from fabrictune.reports.curves import NUM_STYLES, draw_curves
 from fabrictune.reports.page import TEMPLATES, build_page
 from fabrictune.reports.record_view import Run, open_run
@@ -58,6 +58,48 @@ def test_every_operation_has_a_figure_and_every_source_a_curve() -> None:
     assert broadcast.table.headings == ("Size", "trial")  # type: ignore[union-attr]
 
 
+def fits(**changes: Any) -> dict[str, Any]:
+    """Return the line of an all-reduce of 16 ranks: 1 us and 10 GB/s of each further byte."""
+    line = {
+        "operation": ["all_reduce"],
+        "is_in_place": [1],
+        "num_ranks": [16],
+        "alpha_ns": [1000.0],
+        "busbw_bps": [8e10],
+    }
+    return {name: np.array(values) for name, values in {**line, **changes}.items()}
+
+
+def test_a_fitted_line_is_drawn_over_the_points_of_a_bench() -> None:
+    """15 KB are sent of 8 KB: 1.5 us at 10 GB/s, and 1 us before it: 6 GB/s; the bench's points are circles."""
+    compared = open_run(RunRecord(kind="coll compare", run={}, tables={"fits": fits()}), "compare")
+    chart, broadcast = bandwidth_charts([opened(measurements=measurements()), compared])
+    assert list(chart.curves) == ["trial, in place", "compare: fitted line, in place"]
+    assert dict(chart.curves["compare: fitted line, in place"])[8000] == pytest.approx(6)
+    assert [mark.up for mark in chart.marks["trial, in place"]] == [1, 2, 3]
+    assert chart.caption == "all reduce: bus bandwidth by message size. Circles: measured."
+    assert list(broadcast.curves) == ["trial"], "nothing was fitted to it"
+    assert "fits" not in compared.tables_read, "the page still lists the line with its intervals"
+
+
+def test_without_a_bench_a_line_is_over_its_own_points() -> None:
+    """A comparison with a scenario has the times: 8 KB in 3 us are 15 KB sent, 5 GB/s."""
+    times = attribution(nic=3) | {"operation": np.array(["all_reduce"], object), "size_bytes": np.array([8000])}
+    times["measured_ps"] = np.array([3e6])
+    tables = {"fits": fits(is_in_place=[0]), "attribution": times}
+    (chart,) = bandwidth_charts([open_run(RunRecord(kind="coll compare", run={}, tables=tables), "compare")])
+    assert list(chart.curves) == ["compare: measured", "compare: fitted line"]
+    assert [points[0] for points in chart.curves.values()] == [pytest.approx((8000, 5)), pytest.approx((8000, 6))]
+
+
+@pytest.mark.parametrize("changes", [{"alpha_ns": [-5.0]}, {"busbw_bps": [-1.0]}, {"operation": ["scan"]}])
+def test_what_no_line_fits_has_none(changes: dict[str, Any]) -> None:
+    """A negative start, no rate, or an operation without a bus bandwidth: a curve would be invented."""
+    compared = open_run(RunRecord(kind="coll compare", run={}, tables={"fits": fits(**changes)}), "compare")
+    chart, _ = bandwidth_charts([opened(measurements=measurements()), compared])
+    assert list(chart.curves) == ["trial, in place"]
+
+
 def test_groups_of_several_sizes_are_curves_of_their_own() -> None:
     """8 and 16 ranks at 1 MB: one curve through both would be the bandwidth of no group."""
     table = {
@@ -89,6 +131,7 @@ def attribution(**parts: float) -> dict[str, Any]:
     return {
         "operation": np.array(["all_to_all"], object),
         "is_in_place": np.array([0]),
+        "num_ranks": np.array([16]),
         "size_bytes": np.array([1_000_000]),
         "measured_ps": np.array([1e9]),
         "ratio": np.array([2.0]),
