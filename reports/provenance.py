@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fabrictune.foundation.records import notes_of
@@ -30,8 +30,21 @@ class Provenance:
 
 
 def read_provenance(runs: Sequence[Run]) -> tuple[Provenance, ...]:
-    """Return everything `run.json` says of each run, as text."""
-    return tuple(_describe(run) for run in runs)
+    """Return everything `run.json` says of each run, as text; a long text that an earlier run has, by its label."""
+    owners: dict[tuple[str, str], str] = {}
+    return tuple(_without_repeats(_describe(run), owners) for run in runs)
+
+
+def _without_repeats(own: Provenance, owners: dict[tuple[str, str], str]) -> Provenance:
+    """Return a run's head without texts that `owners` has of other runs; adds its own to them."""
+    facts, texts = list(own.facts), []
+    for key, text in own.texts:
+        owner = owners.setdefault((key, text), own.label)
+        if owner == own.label:
+            texts.append((key, text))
+        else:
+            facts.append((key, f"as of {owner}"))
+    return replace(own, facts=tuple(facts), texts=tuple(texts))
 
 
 def _describe(run: Run) -> Provenance:

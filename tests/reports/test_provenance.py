@@ -42,3 +42,15 @@ def test_notes_are_a_list_of_their_own_with_their_true_number(make_record: Calla
     assert "notes" not in {name for name, _ in (*found.facts, *found.texts)}
     page = build_page([make_record(run={"notes": ["2 links have no speed; assuming <100 Gbps>"]})], title="run")
     assert "<li>2 links have no speed; assuming &lt;100 Gbps&gt;</li>" in page
+
+
+def test_a_text_that_an_earlier_run_has_is_named_by_its_label(make_record: Callable[..., RunRecord]) -> None:
+    """Three runs, two of one law: its source is there once for each law, and every head says where."""
+    laws = ("def on_start():\n    pass\n", "def on_ack():\n    pass\n", "def on_start():\n    pass\n")
+    records = [
+        make_record(run={"scenario": f"law: {name}\n", "law": {"source": laws[row]}}) for row, name in enumerate("xyz")
+    ]
+    heads = read_provenance([open_run(record, label) for record, label in zip(records, "abc", strict=True)])
+    assert [dict(head.texts).get("law.source") for head in heads] == [laws[0], laws[1], None]
+    assert dict(heads[2].facts)["law.source"] == "as of a"
+    assert all("scenario" in dict(head.texts) for head in heads)
