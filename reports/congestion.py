@@ -141,9 +141,9 @@ def draw_timeline(run: Run, timeline: CongestionTimeline, scale: SharedScale) ->
         axes.draw_bands(bands_of(fault_spans(run)), across, TOP, foot),
         _shade(timeline.time_ps_B, timeline.deepest_bytes_B, across, up, "shade"),
     ]
-    for line, queue_B in enumerate(timeline.queue_bytes_KB):
+    for line, (port, queue_B) in enumerate(zip(timeline.port_K, timeline.queue_bytes_KB, strict=True)):
         points = [(across.at(time), up.at(queue)) for time, queue in zip(timeline.time_ps_B, queue_B, strict=True)]
-        drawn.append(svg.polyline(points, line_style(line)))
+        drawn.append(svg.polyline(points, line_style(line), svg.hint(run.port_label(port))))
     parts.append(_key(run, timeline))
     if scale.paused_ports:
         lane = axes.PlotAxis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)

@@ -56,7 +56,7 @@ def draw_curves(chart: LineChart) -> Markup:
         places = list(_key_places([label for label, _ in curves], LEFT + max(MIN_NAME_WIDTH, name_width + 12)))
     for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):
         style = line_style(index)
-        drawn.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style))
+        drawn.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], style, svg.hint(label)))
         for mark in chart.marks.get(label, ()):
             place = {"cx": across.at(mark.across), "cy": up.at(mark.up), "r": MARK_RADIUS}
             drawn.append(svg.tag("circle", svg.hint(mark.hint), class_=mark_style(index), **place))

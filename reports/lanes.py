@@ -29,8 +29,9 @@ def draw_lanes(charts: Sequence[LineChart], caption: str) -> Markup:
         lane_foot = top + place * (HEIGHT + GAP) + HEIGHT
         up = axes.axis_of(chart.up, start=lane_foot, end=lane_foot - HEIGHT)
         parts.append(axes.draw_left(up, LEFT, RIGHT, chart.up.name))
-        for index, points in enumerate(chart.curves.values()):
-            drawn.append(svg.polyline([(across.at(at), up.at(height)) for at, height in points], line_style(index)))
+        for index, (name, points) in enumerate(chart.curves.items()):
+            places = [(across.at(at), up.at(height)) for at, height in points]
+            drawn.append(svg.polyline(places, line_style(index), svg.hint(name)))
     parts.append(axes.draw_over_time(across, top, foot, TIME, *drawn))
     return svg.figure(foot + 40, caption, *parts)
 

@@ -61,9 +61,9 @@ def rectangle(x: float, y: float, width: float, height: float, class_: str, *chi
     return tag("rect", *children, x=x, y=y, width=width, height=height, class_=class_)
 
 
-def polyline(points: list[tuple[float, float]], class_: str) -> Markup:
+def polyline(points: list[tuple[float, float]], class_: str, *children: Child) -> Markup:
     """Return an open path through points."""
-    return tag("path", d=_path(points), class_=class_)
+    return tag("path", *children, d=_path(points), class_=class_)
 
 
 def area(points: list[tuple[float, float]], class_: str) -> Markup:

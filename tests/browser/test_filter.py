@@ -79,6 +79,14 @@ def test_shapes_of_others_fade(tab: Tab, page: Path) -> None:
     assert tab.evaluate("getComputedStyle(document.querySelector('.filter')).position") == "sticky"
 
 
+def test_curves_of_others_fade(tab: Tab, page: Path) -> None:
+    """Of the throughput of port 8, of NIC 0, and of their mean, the one of NIC 0 is of host h0."""
+    open_page(tab, page)
+    choose(tab, "Host", "h1")
+    curves = "[...document.querySelectorAll('#rates .plot .series')].map((curve) => getComputedStyle(curve).opacity)"
+    assert tab.evaluate(curves) == ["1", "0.08", "1"]
+
+
 def test_the_filter_is_used_by_keys(tab: Tab, page: Path) -> None:
     """An arrow on a list chooses its next name."""
     open_page(tab, page)
