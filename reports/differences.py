@@ -65,6 +65,10 @@ def scenario_values(run: Run) -> Values:
 
     Names are left out, and the seed is the one that the run had.
     """
+    return run.keep("scenario", lambda: _values(run))
+
+
+def _values(run: Run) -> Values:
     text = run.record.run.get("scenario")
     if not isinstance(text, str) or len(text) > MAX_SCENARIO:
         return {}

@@ -12,6 +12,8 @@ Repetitions = tuple[Run, ...]
 
 def repetitions_of(runs: Sequence[Run]) -> list[Repetitions]:
     """Return the runs of each scenario, in the order of the first; none where any was run under fewer than 3 seeds."""
+    if len(runs) < 2:
+        return []
     of_scenario: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         values = scenario_values(run)

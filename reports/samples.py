@@ -69,12 +69,19 @@ def _flows(run: Run) -> Iterator[Sample]:
     if transfers is None or estimator(run.record):
         return
     flows = select_flows(transfers)
-    digest = hashlib.blake2b(b"".join(np.ascontiguousarray(flows[name]).tobytes() for name in FLOW)).digest()
+    digest = hashlib.blake2b()
+    for name in FLOW:
+        digest.update(np.ascontiguousarray(flows[name]).data)
     times_ps_F = completion_times_ps(flows)
     for name, fraction in FLOW_METRICS.items():
         metric = METRICS[name]
         yield Sample(
-            measure=metric.label, unit=metric.unit, item="flow", values=times_ps_F, fraction=fraction, items=digest
+            measure=metric.label,
+            unit=metric.unit,
+            item="flow",
+            values=times_ps_F,
+            fraction=fraction,
+            items=digest.digest(),
         )
 
 

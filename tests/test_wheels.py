@@ -24,7 +24,7 @@ def test_what_is_released_is_built_and_tried(tmp_path: Path) -> None:
     (sources,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(sources) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"LICENSE", "CMakeLists.txt", "netsim/engine/engine.cpp", "fabrictune/netsim/__init__.py"} <= names
+    assert {"LICENSE", "CMakeLists.txt", "netsim/engine/engine.cpp", "netsim/__init__.py", "fabrictune/netsim"} <= names
     (bill,) = tmp_path.glob("*.cdx.json")
     components = json.loads(bill.read_text())["components"]
     assert {"numba", "numpy", "pyarrow", "click"} <= {component["name"] for component in components}
