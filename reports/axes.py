@@ -1,6 +1,6 @@
 """Axes: from quantities to positions on paper, with round ticks in one unit that suits them all."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -150,6 +150,17 @@ def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:
         parts.append(svg.line(x, axis.at(tick), right, axis.at(tick), "grid"))
         parts.append(svg.text(x - 8, axis.at(tick) + 4, axis.label(tick), class_="tick", anchor="end"))
     parts.append(svg.text(x, axis.end - 8, full_name(axis, name), class_="axis"))
+    return Markup("").join(parts)
+
+
+def draw_top(
+    axis: PlotAxis, top: float, foot: float, ticks: Sequence[float], labels: Sequence[str], name: str
+) -> Markup:
+    """Return ticks above a plot whose rows are between `top` and `foot`, grid lines down to it, and the axis's name."""
+    parts = [svg.text(axis.start, top - 23, name, class_="axis")]
+    for tick, label in zip(ticks, labels, strict=True):
+        parts.append(svg.line(axis.at(tick), top - 2, axis.at(tick), foot, "grid"))
+        parts.append(svg.centred_text(axis.at(tick), top - 6, label, "tick"))
     return Markup("").join(parts)
 
 

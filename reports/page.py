@@ -53,6 +53,7 @@ from fabrictune.reports.rates import rates_section
 from fabrictune.reports.record_view import READ_IN_PART, Run, open_run
 from fabrictune.reports.replay import replay_section
 from fabrictune.reports.seed_studies import outcomes_section
+from fabrictune.reports.seeds import seeds_section
 from fabrictune.reports.startup import storms_section
 from fabrictune.reports.stragglers import stragglers_section
 from fabrictune.reports.survival import survival_section
@@ -77,6 +78,7 @@ SECTIONS = (
     checks_section,
     kpi_section,
     changes_section,
+    seeds_section,
     cluster_section,
     comparison_section,
     outcomes_section,

@@ -101,9 +101,10 @@ def draw_rails(label: str, rails: Sequence[Rail], highest_ps: float) -> Figure:
     start = loads.end + GAP if has_loads else LEFT
     times = axes.axis_of(Scale(name="", low=0, high=1.02 * highest_ps, unit="ps"), start=start, end=svg.WIDTH - 12)
     ticks = times.ticks(5)
-    parts = [*_scale(times, ticks, list(map(times.label, ticks)), f"completion time, {times.unit}", foot)]
+    parts = [axes.draw_top(times, TOP, foot, ticks, list(map(times.label, ticks)), f"completion time, {times.unit}")]
     if has_loads:
-        parts += _scale(loads, LOAD_TICKS, list(map(percent, LOAD_TICKS)), "load of the NICs' links", foot)
+        names = list(map(percent, LOAD_TICKS))
+        parts.append(axes.draw_top(loads, TOP, foot, LOAD_TICKS, names, "load of the NICs' links"))
     for row, rail in enumerate(shown):
         y = TOP + ROW_HEIGHT * (row + 0.5)
         parts.append(svg.text(0, y + 4, rail.name, class_="tier"))
@@ -111,14 +112,6 @@ def draw_rails(label: str, rails: Sequence[Rail], highest_ps: float) -> Figure:
     bars = " Bars: mean load of the links out of the rail's NICs, lines the highest." if has_loads else ""
     caption = f"{label}: {_verdict(rails)}{bars} Circles: p50, p99 and max FCT of what they sent."
     return Figure(drawing=svg.figure(foot + 4, caption, *parts), caption=caption, table=_numbers(rails))
-
-
-def _scale(axis: PlotAxis, ticks: Sequence[float], names: Sequence[str], name: str, foot: float) -> Iterator[Markup]:
-    """Yield the grid of a panel, its ticks and its name above it."""
-    yield svg.text(axis.start, 13, name, class_="axis")
-    for tick, shown in zip(ticks, names, strict=True):
-        yield svg.line(axis.at(tick), TOP - 2, axis.at(tick), foot, "grid")
-        yield svg.centred_text(axis.at(tick), TOP - 6, shown, "tick")
 
 
 def _load(rail: Rail, loads: PlotAxis, y: float) -> Iterator[Markup]:

@@ -59,6 +59,7 @@ def test_every_section_is_on_a_page() -> None:
     """A kind of page that nobody opens here would be tested by nobody."""
     runs = [open_runs([make_record(kind)], []) for kind in KINDS]
     runs.append(open_runs([make_record("sim run")] * 2, []))
+    runs.append(open_runs([make_record("sim run", seed=seed) for seed in range(3)], []))
     assert [make.__name__ for make in SECTIONS if not any(make(of_kind) for of_kind in runs)] == []
 
 
