@@ -14,7 +14,7 @@ from fabrictune.foundation.metrics.transfers import slowdowns
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
-from fabrictune.reports.blocks import Figure, Table, number, words
+from fabrictune.reports.blocks import Figure, Table, number, plural, words
 from fabrictune.reports.charts import LineChart, Mark, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.distributions import WIDE, percentile_name
@@ -94,7 +94,8 @@ def slowdown_chart(classes: Classes) -> LineChart | None:
     sizes, values = [mark.across for mark in every], [mark.up for mark in every]
     is_wide = max(values) >= WIDE * min(values) > 0
     which = "" if len(classes) == 1 else f", {percentile_name(FRACTIONS[last])}"
-    gaps = "" if len(every) == sum(map(len, classes.values())) * (last + 1 if len(classes) == 1 else 1) else NO_POINT
+    num_points = sum(map(len, classes.values())) * (len(marks) // len(classes))
+    gaps = "" if len(every) == num_points else NO_POINT
     return LineChart(
         across=Scale(name="size", low=min(sizes), high=max(sizes), unit="bytes", is_logarithmic=True),
         up=Scale(
@@ -119,7 +120,7 @@ def _marks(own: Sequence[SizeClass], place: int) -> list[Mark]:
             across=each.up_to_bytes,
             up=each.slowdowns[place],
             hint=f"up to {format_bytes(each.up_to_bytes)}: {percentile_name(FRACTIONS[place])} "
-            f"{format_metric(each.slowdowns[place], UNIT)}, {each.num_transfers:,} transfers",
+            f"{format_metric(each.slowdowns[place], UNIT)}, {plural(each.num_transfers, 'transfer')}",
         )
         for each in own
         if np.isfinite(each.slowdowns[place])

@@ -28,7 +28,7 @@ from fabrictune.reports.selection import select
 FLOW_SAMPLES = select("flow_samples", "time_ps", "qp", "rate_bps", "cwnd_bytes", "rtt_ps")
 NUM_SLOWEST, NUM_SWINGING = 2, 2  # queue pairs drawn; all of no more than these together
 MAX_STRETCHES = 150  # of a curve
-UNLIMITED = 10**18  # bytes: a window that limits nothing
+UNLIMITED = 10**18  # a sample of what limits nothing
 NEVER = np.iinfo(np.int64).max
 
 
@@ -57,12 +57,18 @@ class SampledFlow:
     finish_ps: int  # NEVER where a transfer is not finished
     samples: Columns  # of shape R, in order of time
 
+    def sampled(self, quantity: Quantity) -> tuple[IntArray, IntArray]:
+        """Return times and samples of a quantity, without those at which it limits nothing."""
+        value_R = self.samples[quantity.column]
+        is_limit_R = value_R < UNLIMITED
+        return self.samples["time_ps"][is_limit_R], value_R[is_limit_R]
+
     def points(self, quantity: Quantity) -> Points:
         """Return the lowest and the highest sample of each stretch, in order of time."""
-        time_ps_R, value_R = self.samples["time_ps"], self.samples[quantity.column]
+        time_ps_R, value_R = self.sampled(quantity)
         rows: list[int] = []
-        for stretch in np.array_split(np.arange(len(value_R)), min(len(value_R), MAX_STRETCHES)):
-            ends = {int(value_R[stretch].argmin()), int(value_R[stretch].argmax())}
+        for stretch in np.array_split(np.arange(len(value_R)), max(1, min(len(value_R), MAX_STRETCHES))):
+            ends = {int(value_R[stretch].argmin()), int(value_R[stretch].argmax())} if len(stretch) else ()
             rows += [int(stretch[end]) for end in sorted(ends)]
         return list(zip(time_ps_R[rows].tolist(), value_R[rows].tolist(), strict=True))
 
@@ -117,13 +123,13 @@ class FlowTimeline:
         return self._ends(quantity)[1]
 
     def _ends(self, quantity: Quantity) -> tuple[int, int]:
-        values = [flow.samples[quantity.column] for flow in self.flows]
-        return min(int(value_R.min()) for value_R in values), max(int(value_R.max()) for value_R in values)
+        value_R = np.concatenate([flow.sampled(quantity)[1] for flow in self.flows])
+        return (int(value_R.min()), int(value_R.max())) if len(value_R) else (UNLIMITED, UNLIMITED)
 
     def _constant(self, quantity: Quantity) -> str:
         value = self.highest(quantity)
-        if quantity.column == "cwnd_bytes" and value >= UNLIMITED:
-            return "The law sets no window."
+        if value >= UNLIMITED:
+            return f"The law sets no {quantity.name}."
         return f"The {quantity.name} is {FORMATS[quantity.unit](value)} throughout."
 
 
@@ -247,9 +253,8 @@ def _finish(flow: SampledFlow) -> Cell:
 
 
 def _median(flow: SampledFlow, quantity: Quantity) -> Cell:
-    value_R = flow.samples[quantity.column]
-    low, high = int(value_R.min()), int(value_R.max())
-    if quantity.column == "cwnd_bytes" and low >= UNLIMITED:
+    _, value_R = flow.sampled(quantity)
+    if not len(value_R):
         return missing()
     show, median = FORMATS[quantity.unit], percentile(value_R, 0.5)
-    return number(median, f"{show(median)} ({show(low)} to {show(high)})")
+    return number(median, f"{show(median)} ({show(int(value_R.min()))} to {show(int(value_R.max()))})")

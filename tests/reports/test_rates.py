@@ -99,7 +99,7 @@ def test_the_last_and_the_most_swinging_queue_pairs_are_drawn(make_record: Recor
     assert timeline.flows[0].name == "h0:eth0 \u2192 h2:eth0, queue pair 3"
     assert timeline.caption == (
         "run: allowed rate and round trip over time. 4 of 10 sampled queue pairs: the 2 that finish last and, of the "
-        "others, the 2 whose allowed rate swings most. The law sets no window."
+        "others, the 2 whose allowed rate swings most. The law sets no congestion window."
     )
     rate, round_trip = flow_charts([timeline])[0]
     assert (rate.up.unit, round_trip.up.unit) == ("bps", "ps")
@@ -118,7 +118,7 @@ def test_a_queue_pair_that_no_sample_met_is_counted(make_record: RecordMaker) ->
     assert timeline is not None
     assert timeline.caption == (
         "run: round trip over time. The one sampled queue pair. 1 more had nothing to send at any sample. The allowed "
-        "rate is 100 Gbps throughout. The law sets no window."
+        "rate is 100 Gbps throughout. The law sets no congestion window."
     )
 
 
@@ -148,6 +148,17 @@ def test_a_swing_of_one_sample_is_drawn(make_record: RecordMaker) -> None:
     (points,) = rate.curves.values()
     assert len(points) == MAX_STRETCHES + 1
     assert (7_777, 10**6) in points
+
+
+def test_a_window_is_drawn_from_where_there_is_one(make_record: RecordMaker) -> None:
+    """A law without a window until its first acknowledgement: 10^18 bytes at 0 are no point, and no end of a scale."""
+    samples = {**flow_samples(1), "cwnd_bytes": np.array([UNLIMITED, 40_000, 30_000, 40_000, 40_000])}
+    timeline = FlowTimeline.of(open_run(make_record(tables={"transfers": None}), "run"), samples)
+    assert timeline is not None
+    window, _ = flow_charts([timeline])[0]
+    (points,) = window.curves.values()
+    assert points[:2] == [(50_000_000, 40_000), (100_000_000, 30_000)]
+    assert (len(points), window.up.high) == (4, 42_000)
 
 
 def test_all_runs_are_on_one_scale(make_record: RecordMaker) -> None:
