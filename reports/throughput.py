@@ -36,21 +36,25 @@ class PortThroughput:
     @classmethod
     def of(cls, sent: Columns) -> Self | None:
         """Return the throughput of samples, None of those of a single instant."""
-        edge_ps_E = _edges(np.unique(sent["time_ps"]))
+        time_ps_I, instant_S = np.unique(sent["time_ps"], return_inverse=True)
+        edge_ps_E = _edges(time_ps_I)
         if len(edge_ps_E) < 2:
             return None
-        order_S = np.lexsort((sent["time_ps"], sent["port"]))
-        port_A, begin_A = np.unique(sent["port"][order_S], return_index=True)
-        end_A = np.append(begin_A[1:], len(order_S))
-        sent_bytes_A = sent["tx_bytes"][order_S[end_A - 1]] - sent["tx_bytes"][order_S[begin_A]]
-        chosen_K = np.argsort(-sent_bytes_A, kind="stable")[:MAX_PORTS]
-        rows_K = [order_S[begin_A[place] : end_A[place]] for place in chosen_K]
+        order_S = np.lexsort((instant_S, sent["port"]))
+        port_S, instant_S, sent_bytes_S = sent["port"][order_S], instant_S[order_S], sent["tx_bytes"][order_S]
+        begin_A = np.flatnonzero(np.append(True, port_S[1:] != port_S[:-1]))
+        end_A = np.append(begin_A[1:], len(port_S))
+        chosen_K = np.argsort(sent_bytes_S[begin_A] - sent_bytes_S[end_A - 1], kind="stable")[:MAX_PORTS]
+        rows_K = [slice(begin_A[place], end_A[place]) for place in chosen_K]
+        together_I = _sent_together(time_ps_I, instant_S, port_S, sent_bytes_S)
         return cls(
             edge_ps_E=edge_ps_E,
-            port_K=tuple(port_A[chosen_K].tolist()),
-            rate_bps_KE=np.array([_rates(sent["time_ps"][rows], sent["tx_bytes"][rows], edge_ps_E) for rows in rows_K]),
-            mean_bps_E=_rates(*_sent_together(sent, order_S), edge_ps_E) / len(port_A),
-            num_sampled_ports=len(port_A),
+            port_K=tuple(port_S[begin_A[chosen_K]].tolist()),
+            rate_bps_KE=np.array(
+                [_rates(time_ps_I[instant_S[rows]], sent_bytes_S[rows], edge_ps_E) for rows in rows_K]
+            ),
+            mean_bps_E=_rates(time_ps_I, together_I, edge_ps_E) / len(begin_A),
+            num_sampled_ports=len(begin_A),
         )
 
     @property
@@ -135,18 +139,15 @@ def _rates(time_ps_I: IntArray, sent_bytes_I: IntArray | FloatArray, edge_ps_E: 
     return np.asarray(PS_PER_S * bits_E / np.diff(edge_ps_E))
 
 
-def _sent_together(sent: Columns, order_S: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return the sampled instants, and what all sampled ports sent by each; between two samples at an even rate."""
-    time_ps_I, instant_S = np.unique(sent["time_ps"][order_S], return_inverse=True)
-    port_S, sent_bytes_S = sent["port"][order_S], sent["tx_bytes"][order_S]
+def _sent_together(time_ps_I: IntArray, instant_S: IntArray, port_S: IntArray, sent_bytes_S: IntArray) -> FloatArray:
+    """Return what all ports sent by each instant, of samples in order of port and time; evenly between two samples."""
     before = np.flatnonzero(port_S[1:] == port_S[:-1])
     span_ps = np.maximum(time_ps_I[instant_S[before + 1]] - time_ps_I[instant_S[before]], 1)
     bytes_per_ps = (sent_bytes_S[before + 1] - sent_bytes_S[before]) / span_ps
-    change_I = np.zeros(len(time_ps_I))
-    np.add.at(change_I, instant_S[before], bytes_per_ps)
-    np.subtract.at(change_I, instant_S[before + 1], bytes_per_ps)
-    sent_bytes_I = np.cumsum(np.cumsum(change_I)[:-1] * np.diff(time_ps_I))
-    return time_ps_I, np.append(0.0, sent_bytes_I)
+    begun_I, ended_I = (
+        np.bincount(instant_S[rows], weights=bytes_per_ps, minlength=len(time_ps_I)) for rows in (before, before + 1)
+    )
+    return np.append(0.0, np.cumsum(np.cumsum(begun_I - ended_I)[:-1] * np.diff(time_ps_I)))
 
 
 def _corners(edge_ps_E: IntArray, rate_bps_E: FloatArray) -> Points:
