@@ -1,4 +1,4 @@
-"""Bus bandwidth over size, measured and modelled, one figure for each operation."""
+"""Bus bandwidth over size, measured and modelled, one figure for each operation; and who begins last in a bench."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -11,6 +11,7 @@ from fabrictune.reports.blocks import Cell, Figure, Section, Table, missing, num
 from fabrictune.reports.charts import LineChart, Mark, Points, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.fitted_lines import fitted_curves, fitted_points
+from fabrictune.reports.late_ranks import late_blocks
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
@@ -23,12 +24,12 @@ MODELS: Mapping[str, str] = {"bound": "bound", "fair": "max-min", "engine": "eng
 
 
 def collectives_section(runs: Sequence[Run]) -> Section | None:
-    """Return a figure for each operation that was measured or modelled, or None."""
-    figures = tuple(_draw(chart) for chart in bandwidth_charts(runs))
-    if not figures:
+    """Return a figure for each operation that was measured or modelled and for the ranks of each bench, or None."""
+    blocks = (*map(_draw, bandwidth_charts(runs)), *late_blocks(runs))
+    if not blocks:
         return None
     lead = "Bus bandwidth as nccl-tests defines it: comparable with the NIC rate for any operation and number of ranks."
-    return Section(anchor="collectives", title="Collectives", lead=lead, blocks=figures)
+    return Section(anchor="collectives", title="Collectives", lead=lead, blocks=blocks)
 
 
 def bandwidth_charts(runs: Sequence[Run]) -> list[LineChart]:

@@ -9,9 +9,11 @@ import pytest
 from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.attribution import PARTS, attribution_section
+from fabrictune.reports.blocks import Figure
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.collectives import MODELS, bandwidth_charts, collectives_section
 from fabrictune.reports.curves import NUM_STYLES, draw_curves
+from fabrictune.reports.late_ranks import LateRanks, late_chart
 from fabrictune.reports.page import TEMPLATES, build_page
 from fabrictune.reports.record_view import Run, open_run
 from fabrictune.reports.startup import storm_chart, storms_section
@@ -242,3 +244,39 @@ def test_the_page_knows_every_part_and_model() -> None:
     """The page reads records and not the code that wrote them: the names are held together here."""
     assert tuple(f"{name}_ps" for name in CAUSES) == PARTS
     assert set(MODELS) <= set(TIMES)
+
+
+def test_ranks_that_begin_last_are_named_with_how_often_and_how_late() -> None:
+    """Rank 1 is last in 14 of 20 iterations, 2 us after the first at 8 kB and 4 us at 8 MB."""
+    cases = {name: column[1:3] for name, column in measurements().items()}
+    ranks = {
+        "case": np.array([0, 0, 1, 1]),
+        "rank": np.array([0, 1, 0, 1]),
+        "host": np.array([0, 1, 0, 1]),
+        "late_ns": np.array([100.0, 2000.0, 200.0, 4000.0]),
+        "own_ns": np.array([9000.0, 7000.0, 9000.0, 7000.0]),
+        "times_last": np.array([3, 7, 3, 7]),
+    }
+    run = opened(measurements=cases, ranks=ranks)
+    late = LateRanks.of(run)
+    assert late is not None
+    chart = late_chart(late)
+    assert chart is not None
+    assert chart.curves == {"rank 1": [(8000, 2e6), (8_000_000, 4e6)], "rank 0": [(8000, 1e5), (8_000_000, 2e5)]}
+    section = collectives_section([run])
+    assert section is not None
+    figure = section.blocks[-1]
+    assert isinstance(figure, Figure)
+    table = figure.table
+    assert table is not None
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["1", "1", "70 %", "3 us", "7 us"],
+        ["0", "0", "30 %", "150 ns", "9 us"],
+    ]
+    assert table.hints[2] == "of 20 iterations; an even share is 50 %"
+
+
+def test_a_bench_of_one_rank_has_nobody_to_be_last() -> None:
+    ranks: dict[str, Any] = {name: np.zeros(1, np.int64) for name in ("case", "rank", "host", "times_last")}
+    ranks |= {name: np.zeros(1) for name in ("late_ns", "own_ns")}
+    assert LateRanks.of(opened(measurements=measurements(), ranks=ranks)) is None

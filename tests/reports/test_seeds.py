@@ -40,10 +40,10 @@ def test_each_seed_is_a_circle_beside_the_mean(make_record: RecordMaker) -> None
     assert figure.table is not None
     rows = {(row[0].text, row[1].text): [cell.text for cell in row[2:]] for row in figure.table.rows}
     margin_us = student_t_95(2) * 10 / 3**0.5
-    assert margin_us == pytest.approx(24.66, abs=0.01)
-    assert rows["JCT", "a, b, c"] == ["3", "110 us", "85.34 us", "134.7 us", "100 us", "120 us"]
+    assert margin_us == pytest.approx(24.84, abs=0.01)
+    assert rows["JCT", "a, b, c"] == ["3", "110 us", "85.16 us", "134.8 us", "100 us", "120 us"]
     assert rows["JCT", "d, e, f"][1] == "99 us"
-    assert "<title>mean 110 us \u00b1 24.66 us</title>" in figure.drawing
+    assert "<title>mean 110 us \u00b1 24.84 us</title>" in figure.drawing
     for shown in ("100 us", "110 us", "120 us", "90 us", "99 us", "108 us"):
         assert f"<title>{shown}</title></circle>" in figure.drawing
 
