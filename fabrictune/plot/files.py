@@ -89,12 +89,14 @@ def _joint(
     records: Sequence[RunRecord],
     labels: Sequence[str],
 ) -> "Figure | None":
-    """Return a figure of those records that have its table; None where none has."""
-    try:
-        return draw(records, labels)
-    except NothingToDrawError as error:
-        own = [(record, label) for record, label in zip(records, labels, strict=True) if label not in error.labels]
-    return draw([record for record, _ in own], [label for _, label in own]) if own else None
+    """Return a figure of those records that have what it is drawn of; None where none has."""
+    own = dict(zip(labels, records, strict=True))
+    while own:
+        try:
+            return draw([*own.values()], [*own])
+        except NothingToDrawError as error:
+            own = {label: record for label, record in own.items() if label not in error.labels}
+    return None
 
 
 def _told_apart(records: Sequence[RunRecord], labels: Sequence[str]) -> list[str]:

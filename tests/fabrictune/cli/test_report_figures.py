@@ -11,6 +11,8 @@ from fabrictune.foundation.records import RunRecord
 
 pytest.importorskip("matplotlib")
 
+PER_RUN = ("queues", "throughput")  # figures of one run each
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
@@ -29,7 +31,7 @@ def test_the_figures_of_one_record_are_named_after_what_they_show(
     capsys.readouterr()
     assert run(["report", "figures", runs[0], "--out", str(tmp_path), "--json"]) == 0
     files = [Path(name) for name in json.loads(capsys.readouterr().out)["files"]]
-    assert [file.name for file in files] == ["completion-times.svg", "link-loads.svg", "queues.svg"]
+    assert [file.name for file in files] == ["completion-times.svg", "link-loads.svg", "queues.svg", "throughput.svg"]
     before = [file.read_bytes() for file in files]
     assert all(content.startswith(b"<?xml") for content in before)
     assert run(["report", "figures", runs[0], "--out", str(tmp_path)]) == 0
@@ -37,18 +39,19 @@ def test_the_figures_of_one_record_are_named_after_what_they_show(
 
 
 def test_records_share_a_figure_with_a_curve_of_each(runs: list[str], tmp_path: Path) -> None:
-    """Queues are shown of one run a figure, and the file says of which."""
+    """Queues and throughput are shown of one run a figure, and the file says of which."""
     assert run(["report", "figures", *runs, "--out", str(tmp_path), "--format", "pdf"]) == 0
-    names = ["1-none-queues.pdf", "2-swift-queues.pdf", "completion-times.pdf", "link-loads.pdf"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == names
+    own = [f"{place}-{name}-{what}.pdf" for place, name in ((1, "none"), (2, "swift")) for what in PER_RUN]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [*own, "completion-times.pdf", "link-loads.pdf"]
 
 
 def test_a_record_without_the_table_of_a_figure_is_left_out_of_it(runs: list[str], tmp_path: Path) -> None:
-    """The others' curves are drawn all the same."""
+    """The others' curves are drawn all the same, and a figure that theirs are too few for is left out."""
     other = RunRecord(kind="doctor", run={"name": "here"}).write(tmp_path / "here")
     assert run(["report", "figures", str(other), *runs, "--out", str(tmp_path / "figures")]) == 0
-    names = ["2-none-queues.svg", "3-swift-queues.svg", "completion-times.svg", "link-loads.svg"]
-    assert sorted(file.name for file in (tmp_path / "figures").iterdir()) == names
+    own = [f"{place}-{name}-{what}.svg" for place, name in ((2, "none"), (3, "swift")) for what in PER_RUN]
+    files = sorted(file.name for file in (tmp_path / "figures").iterdir())
+    assert files == [*own, "completion-times.svg", "link-loads.svg"]
 
 
 def test_tables_are_written_with_names_of_hosts(runs: list[str], tmp_path: Path) -> None:

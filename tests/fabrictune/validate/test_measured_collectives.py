@@ -106,7 +106,7 @@ def test_a_line_with_a_negative_cost_is_said_to_be_none(scenario: Scenario) -> N
     record = compare_measured(MeasurementFiles(rows=rows, source="made up", num_hosts=4), None)
     (finding,) = record.findings
     assert (finding.id, finding.entity) == ("coll.no-line", "all_reduce of 4 ranks in place")
-    assert finding.actual == "alpha -298.2 us, 95 % interval -309.7 us to -286.8 us"
+    assert finding.actual == "alpha -298.2 us, 95 % interval -309.7 us to -286.7 us"
     assert record.tables["fits"]["alpha_high_ns"][0] < 0
 
 
