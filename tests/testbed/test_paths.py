@@ -53,9 +53,9 @@ def test_packets_that_a_link_loses_are_counted_by_the_connection_that_sent_them(
         discard(made.built, int(np.argmax(FABRIC.port_nic_P == 0)), 0.2)
         with streams(made.built, wanted):
             sent: dict[int, SentData] = {}
-            while not (len(sent) == 2 and sent[0].num_lost >= 3 and sent[1].num_packets >= 100):
+            while not (len(sent) == 2 and sent[0].num_lost >= 8 and sent[1].num_packets >= 100):
                 watch_links(made.built, duration_s=0.2, interval_s=0.1)
                 found = read_connections(made.built)
                 sent = {flow.source_nic: data for flow, data in found.items() if data.num_packets}
     assert 0.05 < sent[0].num_lost / sent[0].num_packets < 0.5
-    assert sent[1].num_lost <= 1  # sent again where this machine was late
+    assert sent[1].num_lost < sent[0].num_lost / 2  # sent again where this machine was late
