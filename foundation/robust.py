@@ -27,6 +27,14 @@ def median_of_rows(values: FloatArray) -> FloatArray:
     return result
 
 
+def medians_of_groups(values: FloatArray | IntArray, group: IntArray) -> FloatArray:
+    """Return the median of the values of each group, in the order of the groups' numbers."""
+    order = np.lexsort((values, group))
+    _, first, size = np.unique(group[order], return_index=True, return_counts=True)
+    values = values[order]
+    return np.asarray((values[first + (size - 1) // 2] + values[first + size // 2]) / 2)
+
+
 def median_error(values: FloatArray, number: int) -> float:
     """Return the standard error of the median of as many values that scatter as these do."""
     return float(MEDIAN_TO_MEAN * deviation(values) / max(1, number) ** 0.5)

@@ -99,6 +99,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many characters, "…" at its end where it is cut."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def shown_of(shown: int, total: int, noun: str) -> str:
     """Return what a bounded figure shows: "3 variants", "the first 64 of 100 variants"."""
     return plural(total, noun) if shown == total else f"the first {shown:,} of {plural(total, noun)}"

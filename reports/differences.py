@@ -10,7 +10,7 @@ from typing import Any
 
 from fabrictune.foundation.documents import key_path, parse_yaml
 from fabrictune.foundation.errors import InputError
-from fabrictune.reports.blocks import MISSING, Section, Table, listed, plural, words
+from fabrictune.reports.blocks import MISSING, Section, Table, listed, plural, shortened, words
 from fabrictune.reports.record_view import Run
 
 SEED = "seed"
@@ -94,4 +94,4 @@ def _leaves(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, str]]
 def _shown(value: str | None) -> str:
     if value is None:
         return MISSING
-    return value if len(value) <= MAX_TEXT else f"{value[: MAX_TEXT - 1]}…"
+    return shortened(value, MAX_TEXT)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.reports import svg
 from fabrictune.reports.aggregation import node_rails
-from fabrictune.reports.blocks import Figure, percent, plural
+from fabrictune.reports.blocks import Figure, percent, plural, shortened
 from fabrictune.reports.fabric_view import FabricView
 from fabrictune.reports.fault_spans import draw_cross
 from fabrictune.reports.link_load import LinkLoad
@@ -26,6 +26,7 @@ from fabrictune.topology.fabric import NO_RAIL
 LEFT, GAP, TOP, TITLE = 92.0, 56.0, 30.0, 34.0
 MAX_CELLS = 6_144  # of a panel; of a larger one the switches with the highest load are drawn
 MAX_ROWS = 192
+MAX_NAME = 12  # characters of a switch
 MAX_ACROSS = 256  # cells of a row; in a longer one a cell is the highest of several links
 MAX_HEIGHT = 560.0
 CELL_WIDTHS, CELL_HEIGHTS = (1.6, 26.0), (3.0, 12.0)
@@ -200,7 +201,11 @@ def _names(fabric: FabricView, rows: Rows, rails_N: IntArray, top: float, tall: 
     if tall >= NAME_HEIGHT:
         for row, node in enumerate(rows.node_R.tolist()):
             yield svg.text(
-                LEFT - 8, top + (row + 0.5) * tall + 4, _short(fabric.node_name_N[node]), class_="tick", anchor="end"
+                LEFT - 8,
+                top + (row + 0.5) * tall + 4,
+                shortened(fabric.node_name_N[node], MAX_NAME),
+                class_="tick",
+                anchor="end",
             )
         return
     free = 0.0
@@ -217,7 +222,3 @@ def _changes(names: Sequence[str]) -> Iterator[tuple[int, str]]:
     for row, name in enumerate(names):
         if name and (row == 0 or names[row - 1] != name):
             yield row, name
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 12 else f"{name[:11]}…"

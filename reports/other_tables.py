@@ -27,6 +27,7 @@ from fabrictune.reports.blocks import (
     missing,
     number,
     plural,
+    shortened,
     words,
 )
 from fabrictune.reports.record_view import Run
@@ -167,4 +168,4 @@ def _plain_words(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return shortened(text, MAX_TEXT)

@@ -24,7 +24,7 @@ from fabrictune.foundation.visible_text import printable
 from fabrictune.reports.answers.answer import Answer
 from fabrictune.reports.answers.catalog import answer_of
 from fabrictune.reports.attribution import attribution_section
-from fabrictune.reports.blocks import Section, listed, merge_alike
+from fabrictune.reports.blocks import Section, listed, merge_alike, shortened
 from fabrictune.reports.calibration import calibration_section
 from fabrictune.reports.changes import changes_section
 from fabrictune.reports.checks import checks_section
@@ -208,7 +208,7 @@ def open_runs(
     runs: list[Run] = []
     for record, whole_label, of_record in zip(records, whole_labels, files or [()] * len(records), strict=True):
         taken = {run.label for run in runs}
-        label = whole_label if len(whole_label) <= MAX_LABEL else f"{whole_label[: MAX_LABEL - 1]}…"
+        label = shortened(whole_label, MAX_LABEL)
         name, count = label, 1
         while name in taken:
             count += 1

@@ -19,6 +19,7 @@ from fabrictune.reports.blocks import (
     missing,
     number,
     percent,
+    shortened,
     shown_of,
     words,
 )
@@ -86,7 +87,7 @@ def draw_outcomes(label: str, what: str, outcomes: Columns) -> Figure:
         parts.append(svg.text(x, TOP - 10, percent(tick), class_="tick", anchor="middle"))
     for row, name in enumerate(names):
         y = TOP + ROW_HEIGHT * row
-        shown = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+        shown = shortened(name, MAX_NAME)
         parts.append(svg.text(0, y + 16, shown, class_="tier"))
         parts += [
             _bar(outcomes, column, row, y + 3 + BAR_HEIGHT * place, width) for place, column in enumerate(MEASURES)

@@ -12,15 +12,15 @@ from markupsafe import Markup
 
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.metrics.units import Unit, format_metric
-from fabrictune.foundation.quantiles import student_t_95
 from fabrictune.reports import axes, svg
 from fabrictune.reports.axes import PlotAxis
-from fabrictune.reports.blocks import Figure, Section, Table, number, words
+from fabrictune.reports.blocks import Figure, Section, Table, number, shortened, words
 from fabrictune.reports.curves import MARK_RADIUS, mark_style
 from fabrictune.reports.kpis import run_kpis
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.repetitions import Repetitions, label_of, repetitions_of
 from fabrictune.reports.verdict import HEADLINE
+from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean
 
 LEFT, TOP, ROW_HEIGHT, BAR_HEIGHT, GAP = 240.0, 40.0, 24.0, 12.0, 16.0
 MAX_NAME = 30  # characters of a row's name
@@ -36,15 +36,9 @@ class Spread:
     values: FloatArray
 
     @property
-    def mean(self) -> float:
-        """Their mean."""
-        return float(self.values.mean())
-
-    @property
-    def margin(self) -> float:
-        """Half of the mean's 95 % interval, by Student's t."""
-        count = len(self.values)
-        return student_t_95(count - 1) * float(np.std(self.values, ddof=1)) / math.sqrt(count)
+    def mean(self) -> Estimate:
+        """Their mean, with its 95 % interval by Student's t."""
+        return estimate_mean(self.values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,20 +92,15 @@ def _indicators(groups: Sequence[Repetitions]) -> Iterator[Indicator]:
 
 
 def _axis(indicator: Indicator) -> PlotAxis:
-    ends = [
-        end
-        for spread in indicator.spreads
-        for end in (*spread.values.tolist(), spread.mean - spread.margin, spread.mean + spread.margin)
-    ]
+    ends = [end for spread in indicator.spreads for end in (*spread.values.tolist(), spread.mean.low, spread.mean.high)]
     room = ROOM * (max(ends) - min(ends))
     return PlotAxis(low=min(ends) - room, high=max(ends) + room, start=LEFT, end=svg.WIDTH - 12)
 
 
 def _row(spread: Spread, axis: PlotAxis, y: float, unit: Unit) -> Iterator[Markup]:
-    name = spread.label if len(spread.label) <= MAX_NAME else f"{spread.label[: MAX_NAME - 1]}…"
-    yield svg.text(0, y + 4, name, class_="tier")
-    low, mean, high = (axis.at(spread.mean + sign * spread.margin) for sign in (-1, 0, 1))
-    hint = svg.hint(f"mean {format_metric(spread.mean, unit)} ± {format_metric(spread.margin, unit)}")
+    yield svg.text(0, y + 4, shortened(spread.label, MAX_NAME), class_="tier")
+    low, mean, high = map(axis.at, (spread.mean.low, spread.mean.value, spread.mean.high))
+    hint = svg.hint(f"mean {format_metric(spread.mean.value, unit)} ± {format_metric(spread.mean.half_width, unit)}")
     yield svg.rectangle(low, y - BAR_HEIGHT / 2, high - low, BAR_HEIGHT, "shade", hint)
     yield svg.line(mean, y - BAR_HEIGHT / 2, mean, y + BAR_HEIGHT / 2, "baseline")
     for value in spread.values.tolist():
@@ -131,9 +120,9 @@ def _numbers(indicators: Sequence[Indicator]) -> Table:
                 *(
                     number(value, format_metric(value, indicator.unit))
                     for value in (
-                        spread.mean,
-                        spread.mean - spread.margin,
-                        spread.mean + spread.margin,
+                        spread.mean.value,
+                        spread.mean.low,
+                        spread.mean.high,
                         float(spread.values.min()),
                         float(spread.values.max()),
                     )

@@ -108,7 +108,11 @@ class Fabric:
 
     def nic_label(self, nic: int) -> str:
         """Return the NIC as `host:port` of its first port."""
-        return self.port_label(int(np.argmax(self.port_nic_P == nic)))
+        return self.port_label(self.first_port(nic))
+
+    def first_port(self, nic: int) -> int:
+        """Return the first port of a NIC."""
+        return int(np.argmax(self.port_nic_P == nic))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def _finding(
 ) -> Finding:
     shown = ", ".join(fabric.node_name_N[peer] for peer in peers[:MAX_SHOWN_PEERS])
     more = f" and {len(peers) - MAX_SHOWN_PEERS} more" if len(peers) > MAX_SHOWN_PEERS else ""
-    port = int(np.argmax(fabric.port_nic_P == nic))
+    port = fabric.first_port(nic)
     return RAIL_MISCABLED.finding(
         entity=fabric.nic_label(nic),
         expected=f"{_names(fabric, expected)}, as on {shown}{more}",

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-import numpy as np
-
 from fabrictune.foundation.network_namespaces import run_tool
 from fabrictune.testbed.wiring import NamespaceFabric
 from fabrictune.topology.fabric import NodeKind
@@ -40,7 +38,7 @@ class Flow:
 def kernel_paths(built: NamespaceFabric, flows: Sequence[Flow]) -> dict[Flow, tuple[int, ...]]:
     """Return the ports through which each flow leaves the nodes on its way; a process a switch and hop."""
     fabric = built.fabric
-    paths = {flow: [int(np.argmax(fabric.port_nic_P == flow.source_nic))] for flow in flows}
+    paths = {flow: [fabric.first_port(flow.source_nic)] for flow in flows}
     while under_way := _at_switches(built, paths):
         for node in sorted(set(under_way.values())):
             here = [flow for flow, at in under_way.items() if at == node]

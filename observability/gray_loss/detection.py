@@ -205,7 +205,7 @@ class _Fit:
 
     def _root_deviance(self, candidate: int) -> float:
         """Return how far the losses through a candidate are beyond those without its own, as Poisson counts."""
-        own = np.unique(self._path_E[self._candidate_E == candidate])
+        own = self._path_E[self._candidate_E == candidate]
         sent_P, received_P = self._counts.sent_P[own], self._counts.received_P[own]
         kept_P = self._expected_P[own] / max(1 - float(self.loss_C[candidate]), 1e-12)
         lost, usual = float((sent_P - received_P).sum()), float((sent_P - kept_P).sum())

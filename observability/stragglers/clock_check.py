@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
-from fabrictune.foundation.robust import deviation
+from fabrictune.foundation.robust import deviation, medians_of_groups
 from fabrictune.foundation.spans import Spans
 from fabrictune.foundation.traces import UNKNOWN, Operation
 from fabrictune.observability.stragglers.requests import JoinedRequests, join_requests
@@ -29,7 +29,7 @@ def clock_offsets_ns(spans: Spans, joined: JoinedRequests) -> FloatArray:
     is_joint_J = (joined.size_J > 2) & (joined.operation_J != Operation.SEND)
     rows = np.flatnonzero(is_joint_J[joined.request_M])
     offset_M = np.full(len(joined.row_M), np.nan)
-    middle_J = _medians(joined.end_ns_M, joined)
+    middle_J = medians_of_groups(joined.end_ns_M, joined.request_M)
     offset_M[rows] = joined.end_ns_M[rows] - middle_J[joined.request_M[rows]]
     offset_M[~joined.is_blocked_M] = np.nan
     result = np.full(spans.layout.world_size, np.nan)
@@ -76,10 +76,3 @@ def checked_clocks(spans: Spans, *, least_ns: float) -> tuple[Spans, FloatArray,
     offset_ns_R = clock_offsets_ns(spans, join_requests(spans))
     wrong = wrong_clocks(spans, offset_ns_R, least_ns=least_ns)
     return (with_clocks_moved(spans, offset_ns_R, wrong) if len(wrong) else spans), offset_ns_R, wrong
-
-
-def _medians(values_M: IntArray, joined: JoinedRequests) -> FloatArray:
-    """Return the median over the members of each request."""
-    order = np.lexsort((values_M, joined.request_M))
-    values, first, size = values_M[order], joined.first_J, joined.size_J
-    return np.asarray((values[first + (size - 1) // 2] + values[first + size // 2]) / 2)

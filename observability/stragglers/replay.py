@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.robust import medians_of_groups
 from fabrictune.foundation.spans import SpanKind, Spans
 from fabrictune.observability.stragglers.requests import JoinedRequests, join_requests, usual_ns, usual_transfer_ns
 
@@ -108,28 +109,18 @@ def with_usual_transfers(program: Program, joined: JoinedRequests, rank: int) ->
 
     So is what their members' ends are apart: where one link is slow, some members end late.
     """
-    is_own_J = np.zeros(joined.num_requests, bool)
-    is_own_J[joined.request_M[joined.rank_M == rank]] = True
+    is_own_J, is_wait_E = joined.has_member_J(rank), program.kind_E == WAIT
     transfer_ns_J = program.transfer_ns_J
     usual_J = np.minimum(transfer_ns_J, usual_ns(joined, transfer_ns_J, without=rank))
-    after_ns_J = _median_after_ns(program)
+    after_ns_J = medians_of_groups(program.after_ns_E[is_wait_E], program.request_E[is_wait_E])
     usual_after_J = usual_ns(joined, after_ns_J, without=rank)
-    is_own_E = (program.kind_E == WAIT) & is_own_J[program.request_E]
+    is_own_E = is_wait_E & is_own_J[program.request_E]
     usual_after_E = np.minimum(program.after_ns_E, usual_after_J[program.request_E])
     return replace(
         program,
         transfer_ns_J=np.where(is_own_J, usual_J, transfer_ns_J),
         after_ns_E=np.where(is_own_E, usual_after_E, program.after_ns_E),
     )
-
-
-def _median_after_ns(program: Program) -> FloatArray:
-    """Return the median of what members of each request do when it has ended."""
-    waits = np.flatnonzero(program.kind_E == WAIT)
-    waits = waits[np.lexsort((program.after_ns_E[waits], program.request_E[waits]))]
-    _, first, size = np.unique(program.request_E[waits], return_index=True, return_counts=True)
-    after_ns_E = program.after_ns_E[waits]
-    return np.asarray((after_ns_E[first + (size - 1) // 2] + after_ns_E[first + size // 2]) / 2)
 
 
 def without_work(program: Program, spans: Spans, kind: SpanKind, ranks: IntArray, *, usual_ns: float = 0.0) -> Program:

@@ -70,6 +70,12 @@ class JoinedRequests:
         """Members of each."""
         return np.diff(np.append(self.first_J, len(self.row_M)))
 
+    def has_member_J(self, rank: int) -> BoolArray:
+        """Return whether a rank is a member of each."""
+        has_member_J = np.zeros(self.num_requests, bool)
+        has_member_J[self.request_M[self.rank_M == rank]] = True
+        return has_member_J
+
     def _reduced(self, operation: np.ufunc, values_M: IntArray) -> IntArray:
         return np.asarray(operation.reduceat(values_M, self.first_J)) if self.num_requests else np.zeros(0, np.int64)
 
@@ -123,9 +129,7 @@ def usual_ns(joined: JoinedRequests, value_ns_J: FloatArray, *, without: int | N
     has its own size, the collectives of the axis and of about the size count, by their time per byte on the bus.
     """
     sort_J, exposed_J = joined.sort_J, joined.is_exposed_J
-    counts_J = np.ones(joined.num_requests, bool)
-    if without is not None:
-        counts_J[joined.request_M[joined.rank_M == without]] = False
+    counts_J = np.ones(joined.num_requests, bool) if without is None else ~joined.has_member_J(without)
     usual_J = np.zeros(joined.num_requests)
     for sort in np.unique(sort_J):
         is_sort_J = sort_J == sort

@@ -11,7 +11,6 @@ from os import getpid
 from pathlib import Path
 
 import networkx as nx
-import numpy as np
 import pytest
 
 from fabrictune.foundation import network_namespaces
@@ -81,7 +80,7 @@ class NamespaceFabric(wiring.NamespaceFabric):
     def shortest_paths(self, source_nic: int, target_nic: int) -> set[tuple[str, ...]]:
         """Return every equal-cost path as the ports through which it enters each node on the way, the target last."""
         fabric = self.fabric
-        first, last = (int(np.argmax(fabric.port_nic_P == nic)) for nic in (source_nic, target_nic))
+        first, last = map(fabric.first_port, (source_nic, target_nic))
         last_switch = int(fabric.port_node_P[fabric.port_peer_P[last]])
         distance = nx.single_source_shortest_path_length(self.switch_graph, last_switch)
         paths = [[int(fabric.port_peer_P[first])]]

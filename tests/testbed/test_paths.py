@@ -50,7 +50,7 @@ def test_packets_that_a_link_loses_are_counted_by_the_connection_that_sent_them(
     require_namespaces()
     wanted = [Stream(source_nic=nic, destination_nic=nic + 2) for nic in (0, 1)]
     with temporary_testbed(FABRIC, "losses", tmp_path, with_ssh=False) as made:
-        discard(made.built, int(np.argmax(FABRIC.port_nic_P == 0)), 0.2)
+        discard(made.built, FABRIC.first_port(0), 0.2)
         with streams(made.built, wanted):
             sent: dict[int, SentData] = {}
             while not (len(sent) == 2 and sent[0].num_lost >= 8 and sent[1].num_packets >= 100):

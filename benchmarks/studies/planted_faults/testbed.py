@@ -79,7 +79,7 @@ def _try(testbed: Testbed, trial: Trial, random: np.random.Generator, folder: Pa
 def _slow_link(testbed: Testbed, trial: Trial, random: np.random.Generator, folder: Path) -> Result:
     """Train while a rank's cable is slow."""
     fabric, rank, slower = testbed.fabric, int(random.integers(trial.size)), float(random.uniform(*SLOWER))
-    port = int(np.argmax(fabric.port_nic_P == rank))
+    port = fabric.first_port(rank)
     cable = (port, int(fabric.port_peer_P[port]))
     for end in cable:
         change_rate(testbed.built, end, round(int(fabric.port_rate_bps_P[end]) / slower))

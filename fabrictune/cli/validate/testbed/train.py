@@ -43,7 +43,7 @@ def train(
     Needs torch. After two steps of warm-up, six calibrate what a step takes beside its network. Then each step's time
     is predicted, and an alarm is raised where the median of five steps is above the predicted interval. Links that are
     busy longer than their planned bytes take are named. Every link's bytes are beside those that the requests plan on
-    the kernel's own paths, headers counted. `train stragglers` and `train timeline` read the spans of its record.
+    the kernel's own paths, headers counted. `train stragglers` and `trace timeline` read the spans of its record.
 
     \b
     Example:
