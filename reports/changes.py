@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.metrics.changes import Change, change_of_means, change_of_pairs
 from fabrictune.foundation.metrics.units import Unit, format_metric
 from fabrictune.foundation.wording import count, some
 from fabrictune.reports.answers.answer import change as percentage
 from fabrictune.reports.blocks import Cell, Section, Table, number, plural, words
-from fabrictune.reports.kpis import Kpi, run_kpis
+from fabrictune.reports.kpis import kpis_by_name
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.repetitions import Repetitions, label_of, repetitions_of, seeds_of
 from fabrictune.reports.samples import Sample, samples_of
@@ -93,7 +94,7 @@ def _table(rows: Sequence[Row], first: str) -> Table:
 
 def change_over_seeds(groups: tuple[Repetitions, Repetitions], name: str) -> Change | None:
     """Return the change of an indicator from the runs of one scenario to those of another, by seed where they share."""
-    values = [np.array([kpi.value if (kpi := _kpis(run).get(name)) else np.nan for run in group]) for group in groups]
+    values = [_values(group, name) for group in groups]
     orders = [sorted(range(len(group)), key=seeds_of(group).__getitem__) for group in groups]
     first, second = (value[order] for value, order in zip(values, orders, strict=True))
     return (change_of_pairs if _share_seeds(*groups) else change_of_means)(first, second)
@@ -102,14 +103,14 @@ def change_over_seeds(groups: tuple[Repetitions, Repetitions], name: str) -> Cha
 def _over_seeds(groups: Sequence[Repetitions]) -> Iterator[Row]:
     """Yield the changes of all indicators, each the mean over a scenario's seeds."""
     first, *others = groups
-    for name, kpi in _kpis(first[0]).items():
+    for name, kpi in kpis_by_name(first[0]).items():
         for group in others:
             yield Row(
                 measure=name,
                 unit=kpi.unit,
-                first=_mean(first, name),
+                first=float(_values(first, name).mean()),
                 label=label_of(group),
-                second=_mean(group, name),
+                second=float(_values(group, name).mean()),
                 change=change_over_seeds((first, group), name),
                 made_from=_made_from(len(first), len(group), "seed", is_paired=_share_seeds(first, group)),
                 is_better_more=kpi.is_better_more,
@@ -142,7 +143,7 @@ def _row(first: Sample, second: Sample, label: str) -> Row:
 def _without_interval(tried: Sequence[str], single_runs: Sequence[Run]) -> str:
     """Return which measures have no interval and why, those that were tried and the indicators of single runs."""
     sampled = set[str]().union(*(samples_of(run) for run in single_runs))
-    names = dict.fromkeys(name for run in single_runs for name in _kpis(run) if name not in sampled)
+    names = dict.fromkeys(name for run in single_runs for name in kpis_by_name(run) if name not in sampled)
     reasons = {REASON: dict.fromkeys(tried), "one number of a run each": names}
     parts = [f"{some(named)} ({reason})" for reason, named in reasons.items() if named]
     advice = f" {ADVICE}" if names else ""
@@ -159,12 +160,9 @@ def _share_seeds(first: Repetitions, second: Repetitions) -> bool:
     return sorted(seeds_of(first)) == sorted(seeds_of(second))
 
 
-def _mean(group: Repetitions, name: str) -> float:
-    return float(np.mean([kpi.value if (kpi := _kpis(run).get(name)) else np.nan for run in group]))
-
-
-def _kpis(run: Run) -> dict[str, Kpi]:
-    return {kpi.name: kpi for kpi in run_kpis(run)}
+def _values(group: Repetitions, name: str) -> FloatArray:
+    """Return an indicator of each run, nan where a run has none."""
+    return np.array([kpi.value if (kpi := kpis_by_name(run).get(name)) else np.nan for run in group])
 
 
 def _cells(row: Row, *, has_run: bool, has_origin: bool) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.units import without_exponent
 from fabrictune.reports.blocks import TIMES, Cell, Section, Table, missing, number, words
-from fabrictune.reports.kpis import Kpi, run_kpis
+from fabrictune.reports.kpis import Kpi, kpis_by_name
 from fabrictune.reports.record_view import Run
 
 NEGLIGIBLE = 0.01  # by which a ratio is off one
@@ -29,7 +29,7 @@ def kpi_section(runs: Sequence[Run]) -> Section | None:
 
 def kpi_table(runs: Sequence[Run], kind: str) -> Table:
     """Return a row for each indicator that any of the runs has."""
-    kpis_of_run = [{kpi.name: kpi for kpi in run_kpis(run)} for run in runs]
+    kpis_of_run = list(map(kpis_by_name, runs))
     kpis = {name: kpi for of_run in kpis_of_run for name, kpi in of_run.items()}
     headings = [runs[0].label]
     for run in runs[1:]:

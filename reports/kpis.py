@@ -49,6 +49,11 @@ def run_kpis(run: Run) -> list[Kpi]:
     return run.keep("kpis", lambda: _kpis(run))
 
 
+def kpis_by_name(run: Run) -> dict[str, Kpi]:
+    """Return the same by their names."""
+    return {kpi.name: kpi for kpi in run_kpis(run)}
+
+
 def _kpis(run: Run) -> list[Kpi]:
     with np.errstate(all="ignore"):  # a flow that took no time has no rate
         return [*_metrics(run.record), *_links(run)]

@@ -16,7 +16,7 @@ from fabrictune.reports import axes, svg
 from fabrictune.reports.axes import PlotAxis
 from fabrictune.reports.blocks import Figure, Section, Table, number, shortened, words
 from fabrictune.reports.curves import MARK_RADIUS, mark_style
-from fabrictune.reports.kpis import run_kpis
+from fabrictune.reports.kpis import kpis_by_name
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.repetitions import Repetitions, label_of, repetitions_of
 from fabrictune.reports.verdict import HEADLINE
@@ -79,7 +79,7 @@ def draw_seeds(indicators: Sequence[Indicator]) -> Figure:
 
 def _indicators(groups: Sequence[Repetitions]) -> Iterator[Indicator]:
     """Yield the indicators above the fold that all runs have, and that any seed changes."""
-    of_group = [[{kpi.name: kpi for kpi in run_kpis(run)} for run in group] for group in groups]
+    of_group = [list(map(kpis_by_name, group)) for group in groups]
     for name in HEADLINE:
         if not all(name in kpis and math.isfinite(kpis[name].value) for runs in of_group for kpis in runs):
             continue

@@ -17,7 +17,7 @@ from fabrictune.reports.answers.answer import spread
 from fabrictune.reports.blocks import MISSING, listed, plural
 from fabrictune.reports.changes import change_over_seeds
 from fabrictune.reports.kpi_table import format_kpi
-from fabrictune.reports.kpis import Kpi, run_kpis
+from fabrictune.reports.kpis import Kpi, kpis_by_name
 from fabrictune.reports.record_view import TRANSFERS, Run
 from fabrictune.reports.repetitions import Repetitions, label_of, repetitions_of
 
@@ -76,7 +76,7 @@ def make_verdict(runs: Sequence[Run]) -> Verdict:
     groups, unfinished = group_findings(runs), _unfinished(runs)
     worst = Severity.CRITICAL.value if unfinished else groups[0].finding.severity.value if groups else ""
     has_passed = all(_has_passed(run) for run in runs)
-    indicators = {run.label: {kpi.name: kpi for kpi in run_kpis(run)} for run in runs}
+    indicators = {run.label: kpis_by_name(run) for run in runs}
     return Verdict(
         sentence=" ".join(
             part for part in (unfinished, _compare(indicators, runs), _count(runs), _checks(runs)) if part
